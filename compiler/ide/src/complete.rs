@@ -11,17 +11,11 @@ use tessera_base::{DType, FileId};
 use tessera_core::builtins::{self, Builtin, Method};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::ExprKind;
-use tessera_grammar::token::{Tok, Token};
+use tessera_grammar::token::{KEYWORDS, Tok, Token};
 use tessera_infer::check::modules;
 use tessera_infer::db::{Database, Item, Target};
 use tessera_ops::surface;
 use tessera_resolve::names::Kind;
-
-/// The words of the language that begin or join something.
-pub const KEYWORDS: &[&str] = &[
-    "and", "as", "assert", "break", "continue", "def", "elif", "else", "False", "for", "from", "if", "import", "in", "is",
-    "lambda", "None", "not", "or", "pass", "return", "struct", "True", "while", "with",
-];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sort {
@@ -346,10 +340,11 @@ fn axes(cx: &Analysis, root: FileId) -> Vec<Completion> {
             };
             for arg in names {
                 found.extend(arg.name.iter().map(|n| n.text.to_string()));
-                for part in crate::path::every_expr(&[]).into_iter().chain([&arg.value]).chain(match &arg.value.kind {
+                let parts = match &arg.value.kind {
                     ExprKind::List(es) | ExprKind::Tuple(es) => es.iter().collect(),
-                    _ => vec![],
-                }) {
+                    _ => vec![&arg.value],
+                };
+                for part in parts {
                     if let ExprKind::Str(axis) = &part.kind {
                         found.insert(axis.to_string());
                     }

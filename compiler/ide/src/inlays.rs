@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::path::{every_expr, every_stmt};
+use crate::symbol::Symbol;
 use std::ops::Range;
 use std::sync::Arc;
 use tessera_base::{FileId, Span};
@@ -79,16 +80,34 @@ fn one<'t>(types: &'t [Ty]) -> Option<&'t Ty> {
     }
 }
 
+/// Whether an annotation at a position of an item can say a type: its sizes are numbers, or have names that are known there.
+fn is_writable(cx: &Analysis, item: Item, at: u32, ty: &Ty) -> bool {
+    let size = |size: &tessera_base::Size| {
+        let text = size.to_string();
+        size.as_const().is_some_and(|n| n >= 0) || matches!(cx.name_seen(item, at, &text), Some(Symbol::Local { .. }))
+    };
+    match ty {
+        Ty::Int(_) | Ty::Float | Ty::Bool | Ty::Str | Ty::None => true,
+        Ty::Tensor(t) => t.dtype.is_some() && t.sharding.dims.is_empty() && t.shape.iter().all(size),
+        Ty::List(t) => is_writable(cx, item, at, t),
+        Ty::Dict(k, v) => is_writable(cx, item, at, k) && is_writable(cx, item, at, v),
+        Ty::Tuple(ts) => !ts.is_empty() && ts.iter().all(|t| is_writable(cx, item, at, t)),
+        _ => false,
+    }
+}
+
 fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
     let of_item = cx.of_item(item.id(cx.db));
     let at = |place: u32| start + place as usize;
-    let mut target = |e: &Expr| {
+    // `alone`: what is bound is the one target of its statement.
+    let mut target = |e: &Expr, alone: bool| {
         let mut work = vec![e];
         while let Some(e) = work.pop() {
             match &e.kind {
                 ExprKind::Name(_) => {
                     if let Some(ty) = one(of_item.at(e.span)) {
-                        out.push(inlay(at(e.span.end), Sort::Type, format!(": {ty}")));
+                        let writable = alone && is_writable(cx, item, e.span.start, ty);
+                        out.push(Inlay { writable, ..inlay(at(e.span.end), Sort::Type, format!(": {ty}")) });
                     }
                 }
                 ExprKind::Tuple(es) | ExprKind::List(es) => work.extend(es),
@@ -98,21 +117,24 @@ fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
     };
     let stmts = &item.syntax(cx.db).stmts;
     every_stmt(stmts, &mut |stmt| match &stmt.kind {
-        StmtKind::Assign { targets, value } if !is_plain(value) => targets.iter().for_each(&mut target),
+        StmtKind::Assign { targets, value } if !is_plain(value) => {
+            let alone = matches!(&targets[..], [one] if matches!(one.kind, ExprKind::Name(_)));
+            targets.iter().for_each(|t| target(t, alone));
+        }
         StmtKind::For { target: bound, iter, .. } => {
             // Positions say themselves that they are ints.
             let counts = matches!(&iter.kind, ExprKind::Call { func, .. } if matches!(&func.kind, ExprKind::Name(n) if &**n == "range"));
             if !counts {
-                target(bound);
+                target(bound, false);
             }
         }
-        StmtKind::With { items, .. } => items.iter().filter_map(|(_, t)| t.as_ref()).for_each(&mut target),
+        StmtKind::With { items, .. } => items.iter().filter_map(|(_, t)| t.as_ref()).for_each(|t| target(t, false)),
         _ => {}
     });
     for e in every_expr(stmts) {
         if let ExprKind::ListComp { clauses, .. } = &e.kind {
             for clause in clauses {
-                target(&clause.target);
+                target(&clause.target, false);
             }
         }
     }
@@ -125,7 +147,8 @@ fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
                 inst.params.get(i).filter(|(n, _)| *n == p.name.text).map_or(Ty::Unknown, |(_, t)| t.clone())
             };
             if let Some(known) = one(&[ty(first)]).filter(|_| same(&ty)) {
-                out.push(inlay(at(p.name.span.end), Sort::Type, format!(": {known}")));
+                let writable = is_writable(cx, item, p.name.span.start, known) && p.default.is_none();
+                out.push(Inlay { writable, ..inlay(at(p.name.span.end), Sort::Type, format!(": {known}")) });
             }
         }
         if def.ret.is_none() && same(&|i| i.ret.clone()) && !matches!(first.ret, Ty::Unknown | Ty::Error | Ty::Never) {
@@ -133,7 +156,8 @@ fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
             let text = item.text(cx.db);
             let head = text.get(def.head.start as usize..def.head.end as usize).unwrap_or("").trim_end();
             let end = def.head.start as usize + head.strip_suffix(':').unwrap_or(head).trim_end().len();
-            out.push(inlay(start + end, Sort::Type, format!(" -> {}", first.ret)));
+            let writable = is_writable(cx, item, def.name.span.end, &first.ret);
+            out.push(Inlay { writable, ..inlay(start + end, Sort::Type, format!(" -> {}", first.ret)) });
         }
     }
 }

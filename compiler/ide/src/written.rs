@@ -97,6 +97,10 @@ fn host(row: Builtin) -> Call {
         }
         _ => def.name,
     };
+    // What the checker knows by a rule of its own takes what its text says.
+    if row.params().is_none() {
+        params.push(Parameter { name: String::new(), text: "…".into(), keyword_only: false, rest: true });
+    }
     let result = match &def.rule {
         builtins::Rule::Params(_, gives) => Some(given(*gives).to_owned()),
         builtins::Rule::By(_) => None,

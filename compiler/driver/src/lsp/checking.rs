@@ -3,12 +3,12 @@
 use super::world::{Found, Ruler, World};
 use crossbeam_channel::Sender;
 use lsp_types::{
-    CodeDescription, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location, PublishDiagnosticsParams,
+    DiagnosticRelatedInformation, DiagnosticSeverity, Location, PublishDiagnosticsParams,
 };
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, FileId, Severity, quote};
+use tessera_base::{Diagnostic, FileId, Severity, quote};
 use tessera_infer::check_only;
 use tessera_infer::db::Database;
 use tessera_resolve::source::SourceMap;
@@ -58,7 +58,7 @@ impl World {
                 if file != *root && self.documents.open.contains_key(&path) {
                     continue;
                 }
-                let shown = self.diagnostic(d, *root, &found.sources);
+                let shown = self.diagnostic(d, &found.sources);
                 let of_file = all.entry(path).or_default();
                 if !of_file.contains(&shown) {
                     of_file.push(shown);
@@ -79,10 +79,10 @@ impl World {
     pub fn of_file(&self, root: FileId) -> Vec<lsp_types::Diagnostic> {
         let Some(found) = self.found.get(&root) else { return vec![] };
         let here = |d: &&Diagnostic| found.sources.locate(d.span).is_none_or(|(file, _)| file == root);
-        found.diagnostics.iter().filter(here).map(|d| self.diagnostic(d, root, &found.sources)).collect()
+        found.diagnostics.iter().filter(here).map(|d| self.diagnostic(d, &found.sources)).collect()
     }
 
-    fn diagnostic(&self, d: &Diagnostic, root: FileId, sources: &SourceMap) -> lsp_types::Diagnostic {
+    fn diagnostic(&self, d: &Diagnostic, sources: &SourceMap) -> lsp_types::Diagnostic {
         let spelled = |text: &str| {
             let text = quote::spelled(text, |span| {
                 let (file, range) = sources.locate(span)?;
@@ -116,7 +116,6 @@ impl World {
             Some(DiagnosticRelatedInformation { location, message: spelled(&l.text) })
         });
         let related: Vec<_> = related.collect();
-        let _ = root;
         lsp_types::Diagnostic {
             range,
             severity: Some(match d.severity() {
@@ -125,10 +124,10 @@ impl World {
                 Severity::Note => DiagnosticSeverity::Information,
             }),
             code: Some(lsp_types::Code::String(d.code.name().to_owned())),
-            code_description: page(d.code).map(|href| CodeDescription { href }),
+            code_description: None,
             source: Some("tessera".into()),
             message: message.into(),
-            tags: unused(d.code).then(|| vec![DiagnosticTag::Unnecessary]),
+            tags: None,
             related_information: (!related.is_empty()).then_some(related),
             data: None,
         }
@@ -140,13 +139,4 @@ impl World {
             self.found.insert(root, Arc::new(found));
         }
     }
-}
-
-/// Codes have no pages on the net: `tessera explain` shows them.
-fn page(_: Code) -> Option<lsp_types::Uri> {
-    None
-}
-
-fn unused(_: Code) -> bool {
-    false
 }

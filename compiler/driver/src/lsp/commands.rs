@@ -49,7 +49,7 @@ impl World {
         };
         let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         if let (TEST, Some(only)) = (name, arguments.get(1).and_then(|a| a.as_str())) {
-            words.extend(["--only".to_owned(), only.to_owned()]);
+            words.extend(["-k".to_owned(), only.to_owned()]);
         }
         Some(self.run_of(id, words))
     }

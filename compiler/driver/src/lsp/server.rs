@@ -46,7 +46,6 @@ struct Client {
     /// It can be told to ask again.
     refreshes_diagnostics: bool,
     refreshes_inlays: bool,
-    refreshes_tokens: bool,
     /// It runs programs by itself, where they can be seen.
     runs: bool,
 }
@@ -61,6 +60,8 @@ pub struct Server<'c> {
     dirty: bool,
     /// A thread looks for what is wrong.
     checking: bool,
+    /// What one open file says may be wrong in another.
+    imports_change: bool,
     tell: Sender<checking::Result>,
     told: Receiver<checking::Result>,
     /// What the client saw last of each file.
@@ -90,7 +91,6 @@ impl<'c> Server<'c> {
             pulls: params.pointer("/capabilities/textDocument/diagnostic").is_some(),
             refreshes_diagnostics: can("workspace/diagnostics/refreshSupport"),
             refreshes_inlays: can("workspace/inlayHint/refreshSupport"),
-            refreshes_tokens: can("workspace/semanticTokens/refreshSupport"),
             runs: params.pointer("/initializationOptions/runsPrograms").and_then(Value::as_bool).unwrap_or(false),
         };
         let offered = params.pointer("/capabilities/general/positionEncodings").and_then(Value::as_array);
@@ -108,6 +108,7 @@ impl<'c> Server<'c> {
             generation: 0,
             dirty: false,
             checking: false,
+            imports_change: false,
             tell,
             told,
             published: BTreeMap::new(),
@@ -186,6 +187,10 @@ impl<'c> Server<'c> {
             self.answer_diagnostics(id, file);
         }
         self.publish();
+        if self.client.pulls && self.client.refreshes_diagnostics && self.imports_change {
+            self.ask("workspace/diagnostic/refresh");
+        }
+        self.imports_change = false;
         if self.client.refreshes_inlays {
             self.ask("workspace/inlayHint/refresh");
         }
@@ -280,6 +285,7 @@ impl<'c> Server<'c> {
         let text: Arc<str> = text.into();
         self.world.documents.open.insert(path.clone(), Open { uri, text: text.clone(), version });
         self.world.load(&path, &text);
+        self.imports_change |= self.world.documents.open.len() > 1;
         self.dirty = true;
     }
 
