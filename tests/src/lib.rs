@@ -40,3 +40,4 @@ pub mod parameters;
 pub mod without_comparisons;
 pub mod modules;
 pub mod on_device;
+pub mod editor;

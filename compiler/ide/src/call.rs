@@ -18,9 +18,13 @@ pub struct Writing {
 pub(crate) fn before(text: &str, byte: usize) -> Option<Vec<Token>> {
     let tokens = lex(text);
     let inside = |t: &Token| {
-        let ends_late = (t.start as usize) < byte && byte < t.end as usize;
-        let comment = t.kind == Tok::Comment && (t.start as usize) < byte && byte <= t.end as usize;
-        comment || ends_late && matches!(t.kind, Tok::Str | Tok::FText | Tok::FRawText) || t.kind == Tok::OpenStr && ends_late
+        let begun = (t.start as usize) < byte;
+        match t.kind {
+            Tok::Str => begun && byte < t.end as usize,
+            // What has no end of its own goes on at its last byte.
+            Tok::Comment | Tok::OpenStr | Tok::FText | Tok::FRawText => begun && byte <= t.end as usize,
+            _ => false,
+        }
     };
     if tokens.iter().any(inside) {
         return None;

@@ -366,6 +366,11 @@ fn visible(cx: &Analysis, root: FileId, byte: usize) -> Vec<Completion> {
     };
     if let Some((item, at)) = cx.item_at(root, byte) {
         let names = item.names(cx.db);
+        // A line that is begun behind the last of a body, and as deep, is to belong to it.
+        let text = cx.text(root);
+        let line = text[..byte].rfind('\n').map_or(0, |i| i + 1);
+        let deep = text[line..].starts_with([' ', '\t']);
+        let at = if deep { at.min(item.text(cx.db).len() as u32) } else { at };
         for b in names.visible(at) {
             let bound = |(_, other): &(usize, &tessera_resolve::names::Binding)| std::ptr::eq(*other, b);
             let Some((i, _)) = names.bindings.iter().enumerate().find(bound) else { continue };

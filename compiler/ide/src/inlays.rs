@@ -9,6 +9,7 @@ use tessera_base::{FileId, Span};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::*;
 use tessera_infer::db::Item;
+use tessera_resolve::names::Kind;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sort {
@@ -82,10 +83,13 @@ fn one<'t>(types: &'t [Ty]) -> Option<&'t Ty> {
 
 /// Whether an annotation at a position of an item can say a type: its sizes are numbers, or have names that are known there.
 fn is_writable(cx: &Analysis, item: Item, at: u32, ty: &Ty) -> bool {
-    let size = |size: &tessera_base::Size| {
-        let text = size.to_string();
-        size.as_const().is_some_and(|n| n >= 0) || matches!(cx.name_seen(item, at, &text), Some(Symbol::Local { .. }))
+    let named = |text: &str| match cx.name_seen(item, at, text) {
+        Some(Symbol::Local { item, binding }) => {
+            cx.item(item).is_some_and(|i| i.names(cx.db).binding(binding).kind == Kind::Size)
+        }
+        _ => false,
     };
+    let size = |size: &tessera_base::Size| size.as_const().is_some_and(|n| n >= 0) || named(&size.to_string());
     match ty {
         Ty::Int(_) | Ty::Float | Ty::Bool | Ty::Str | Ty::None => true,
         Ty::Tensor(t) => t.dtype.is_some() && t.sharding.dims.is_empty() && t.shape.iter().all(size),
@@ -151,7 +155,7 @@ fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
                 out.push(Inlay { writable, ..inlay(at(p.name.span.end), Sort::Type, format!(": {known}")) });
             }
         }
-        if def.ret.is_none() && same(&|i| i.ret.clone()) && !matches!(first.ret, Ty::Unknown | Ty::Error | Ty::Never) {
+        if def.ret.is_none() && same(&|i| i.ret.clone()) && !matches!(first.ret, Ty::Unknown | Ty::Error | Ty::Never | Ty::None) {
             // Before the colon that ends the head.
             let text = item.text(cx.db);
             let head = text.get(def.head.start as usize..def.head.end as usize).unwrap_or("").trim_end();
