@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::{FileId, ItemId, Span};
 use tessera_infer::db::{Database, Db, Entity, File, Item, ItemHead, Scope};
-use tessera_infer::of_item::{OfItem, of_item};
+use tessera_infer::of_item::{OfItem, of_item, of_items};
 use tessera_resolve::source::SourceMap;
 
 /// A part of a file.
@@ -83,6 +83,12 @@ impl<'db> Analysis<'db> {
             self.known.borrow_mut().insert(item, found.clone());
             found
         })
+    }
+
+    /// Asks for what the program makes of several items at once.
+    pub fn ask_of(&self, items: &[ItemId]) {
+        let found = of_items(self.db, self.root, items);
+        self.known.borrow_mut().extend(found.into_iter().map(|(id, of)| (id, Rc::new(of))));
     }
 
     /// The file that an item is written in.

@@ -44,6 +44,16 @@ pub struct Completion {
     /// Its type or its parameters.
     pub detail: String,
     pub doc: String,
+    /// What it stands for, where more is to be said of it ([`resolved`]).
+    pub symbol: Option<Symbol>,
+}
+
+/// Of more names than this, what is to be said of each is said when it is asked for.
+const AT_ONCE: usize = 400;
+
+/// A completion with all that is known of it.
+pub fn resolved(cx: &Analysis, c: &Completion) -> Completion {
+    c.symbol.as_ref().map_or_else(|| c.clone(), |s| of_symbol(cx, &c.label, s))
 }
 
 /// What fits at a byte of a file, and the bytes that it takes the place of.
@@ -102,7 +112,18 @@ pub fn complete(db: &mut Database, root: FileId, byte: usize) -> Option<Completi
 }
 
 fn plain(label: &str, sort: Sort) -> Completion {
-    Completion { label: label.to_owned(), sort, detail: String::new(), doc: String::new() }
+    Completion { label: label.to_owned(), sort, detail: String::new(), doc: String::new(), symbol: None }
+}
+
+/// A name at the top of a file, of which nothing is said yet.
+fn brief(label: &str, symbol: Symbol) -> Completion {
+    let sort = match &symbol {
+        Symbol::Def(_) => Sort::Function,
+        Symbol::Struct(_) => Sort::Struct,
+        Symbol::File(_) | Symbol::Module(_) => Sort::Module,
+        _ => Sort::Variable,
+    };
+    Completion { symbol: Some(symbol), ..plain(label, sort) }
 }
 
 /// With what is known of it.
@@ -132,7 +153,7 @@ fn of_symbol(cx: &Analysis, label: &str, symbol: &Symbol) -> Completion {
         Symbol::OfTensor(_) | Symbol::Method(_) => (Sort::Method, String::new()),
     };
     let detail = if detail.is_empty() { call.map_or_else(String::new, |c| c.text().0) } else { detail };
-    Completion { label: label.to_owned(), sort, detail, doc: cx.doc(symbol).unwrap_or_default() }
+    Completion { label: label.to_owned(), sort, detail, doc: cx.doc(symbol).unwrap_or_default(), symbol: None }
 }
 
 /// Behind `import` and `from … import`.
@@ -314,7 +335,7 @@ fn arguments(cx: &Analysis, root: FileId, text: &str, tokens: &[Token]) -> Vec<C
         .map(|w| w[0].text(text))
         .collect();
     let open = call.params.iter().filter(|p| !p.rest && !given.contains(&*p.name));
-    open.map(|p| Completion { label: format!("{}=", p.name), sort: Sort::Argument, detail: p.text.clone(), doc: String::new() })
+    open.map(|p| Completion { label: format!("{}=", p.name), sort: Sort::Argument, detail: p.text.clone(), doc: String::new(), symbol: None })
         .collect()
 }
 
@@ -380,9 +401,10 @@ fn visible(cx: &Analysis, root: FileId, byte: usize) -> Vec<Completion> {
         }
     }
     if let Some(scope) = cx.scope(root) {
+        let many = scope.names.len() + scope.variables.len() > AT_ONCE;
         for name in scope.names.keys().chain(&scope.variables) {
             if let Some(symbol) = cx.top(root, name) {
-                add(of_symbol(cx, name, &symbol));
+                add(if many { brief(name, symbol) } else { of_symbol(cx, name, &symbol) });
             }
         }
     }

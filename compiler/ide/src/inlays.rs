@@ -37,13 +37,13 @@ const LENGTH_MAX: usize = 48;
 /// The inlays of a part of a file. `kept` is what the program compares when it runs ([`tessera_infer::Checked::kept`]).
 pub fn inlays(cx: &Analysis, file: FileId, part: Range<usize>, kept: &[(Span, Arc<str>)]) -> Vec<Inlay> {
     let mut out = vec![];
-    for head in cx.heads(file).iter() {
-        let Some(item) = cx.item(head.id) else { continue };
-        let Some(start) = cx.place(Span::new(head.id, 0, 0)).map(|p| p.start) else { continue };
-        if start < part.end && part.start <= start + item.text(cx.db).len() {
-            types(cx, item, start, &mut out);
-        }
-    }
+    let start_of = |id| cx.place(Span::new(id, 0, 0)).map(|p| p.start);
+    let heads = cx.heads(file);
+    let placed = heads.iter().filter_map(|h| Some((cx.item(h.id)?, start_of(h.id)?)));
+    let within = |(item, start): &(Item, usize)| *start < part.end && part.start <= start + item.text(cx.db).len();
+    let shown: Vec<(Item, usize)> = placed.filter(within).collect();
+    cx.ask_of(&shown.iter().map(|(item, _)| item.id(cx.db)).collect::<Vec<_>>());
+    shown.into_iter().for_each(|(item, start)| types(cx, item, start, &mut out));
     for (span, what) in kept {
         if let Some(place) = cx.place(*span).filter(|p| p.file == file) {
             out.push(inlay(place.end, Sort::Check, format!("checks {what}")));

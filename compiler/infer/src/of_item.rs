@@ -36,6 +36,15 @@ pub struct Instance {
 }
 
 impl OfItem {
+    fn note(&mut self, types: &Types) {
+        for (place, ty) in types.all() {
+            let here = self.types.entry(place).or_default();
+            if !here.contains(ty) {
+                here.push(ty.clone());
+            }
+        }
+    }
+
     /// The smallest expression or bound name around a position.
     pub fn around(&self, at: u32) -> Option<(Span, &[Ty])> {
         let around = self.types.iter().filter(|((start, end), _)| *start <= at && at < *end);
@@ -54,35 +63,43 @@ impl OfItem {
     }
 }
 
-/// What the program with the root makes of an item. Queries remember nearly all of it.
-pub fn of_item(db: &Database, root: FileId, item: ItemId) -> OfItem {
-    let snapshot = db.clone();
+/// What the program with the root makes of some items. Queries remember nearly all of it; what a program consists of is gone
+/// through once.
+pub fn of_items(db: &Database, root: FileId, items: &[ItemId]) -> BTreeMap<ItemId, OfItem> {
+    let (snapshot, wanted) = (db.clone(), items.iter().copied().collect::<BTreeSet<ItemId>>());
     deep(move || {
         let db = &snapshot;
-        let Some(file) = db::file_of(db, root) else { return OfItem::default() };
+        let Some(file) = db::file_of(db, root) else { return BTreeMap::new() };
         let mut reached = Reached::new(db, Numbers::default(), BTreeSet::new());
         reached.module(file);
-        let of_item = reached.insts.values().filter(|i| i.data.item == item);
-        let mut tables: Vec<&Types> = of_item.map(|i| &**db::types_in_inst(db, db::inst_ref(db, i.data))).collect();
-        tables.extend(db::home(db, item).and_then(|home| db::types_in_module(db, home).get(&item)));
-        let mut types: BTreeMap<(u32, u32), Vec<Ty>> = BTreeMap::new();
-        for (place, ty) in tables.into_iter().flat_map(Types::all) {
-            let here = types.entry(place).or_default();
-            if !here.contains(ty) {
-                here.push(ty.clone());
+        let mut out: BTreeMap<ItemId, OfItem> = wanted.iter().map(|id| (*id, OfItem::default())).collect();
+        for inst in reached.insts.values() {
+            if let Some(of) = out.get_mut(&inst.data.item) {
+                of.note(db::types_in_inst(db, db::inst_ref(db, inst.data)));
             }
         }
-        OfItem { types, instances: instances(&reached.insts, item) }
+        for (item, of) in &mut out {
+            if let Some(types) = db::home(db, *item).and_then(|home| db::types_in_module(db, home).get(item)) {
+                of.note(types);
+            }
+        }
+        instances(&reached.insts, &mut out);
+        out
     })
 }
 
-fn instances(insts: &Insts, item: ItemId) -> Vec<Instance> {
-    if !insts.values().any(|i| i.data.item == item) {
-        return vec![];
+/// See [`of_items`].
+pub fn of_item(db: &Database, root: FileId, item: ItemId) -> OfItem {
+    of_items(db, root, &[item]).remove(&item).unwrap_or_default()
+}
+
+fn instances(insts: &Insts, out: &mut BTreeMap<ItemId, OfItem>) {
+    if !insts.values().any(|i| out.contains_key(&i.data.item)) {
+        return;
     }
     let effects = effects(insts);
-    let mut out: Vec<Instance> = vec![];
-    for (id, i) in insts.iter().filter(|(_, i)| i.data.item == item) {
+    for (id, i) in insts {
+        let Some(of) = out.get_mut(&i.data.item) else { continue };
         let inst = &i.checked.inst;
         let param = |l: &tessera_core::ir::LocalId| {
             let v = &inst.locals[l.0 as usize];
@@ -96,10 +113,9 @@ fn instances(insts: &Insts, item: ItemId) -> Vec<Instance> {
             effect: effects.get(id).cloned().unwrap_or_else(|| inst.effect.clone()),
             kept: inst.kept.clone(),
         };
-        if !out.contains(&one) {
-            out.push(one);
+        if !of.instances.contains(&one) {
+            of.instances.push(one);
         }
     }
-    out.sort_by_key(|i| i.start);
-    out
+    out.values_mut().for_each(|of| of.instances.sort_by_key(|i| i.start));
 }

@@ -28,7 +28,8 @@ impl World {
         self.touched = true;
         let found = complete::complete(&mut self.db, id, byte)?;
         let range = self.range(&text, found.replaces);
-        let item = |c: complete::Completion| {
+        self.offered = (id, found.all.clone());
+        let item = |(i, c): (usize, complete::Completion)| {
             use complete::Sort as S;
             let kind = match c.sort {
                 S::Argument | S::Variable => CompletionItemKind::Variable,
@@ -46,15 +47,29 @@ impl World {
             CompletionItem {
                 // What is nearer comes first.
                 sort_text: Some(format!("{}{}", (b'a' + c.sort as u8) as char, c.label)),
-                text_edit: Some(TextEdit { range, new_text: c.label.clone() }.into()),
+                // A name takes the place of the word there, which every client knows.
+                text_edit: (c.sort == S::Argument).then(|| TextEdit { range, new_text: c.label.clone() }.into()),
                 label: c.label,
                 kind: Some(kind),
                 detail: (!c.detail.is_empty()).then_some(c.detail),
                 documentation: (!c.doc.is_empty()).then(|| markdown(c.doc).into()),
+                data: c.symbol.is_some().then(|| i.into()),
                 ..CompletionItem::default()
             }
         };
-        Some(found.all.into_iter().map(item).collect::<Vec<_>>().into())
+        Some(found.all.into_iter().enumerate().map(item).collect::<Vec<_>>().into())
+    }
+
+    /// What was offered last, with what is to be said of it.
+    pub fn resolved(&mut self, mut item: CompletionItem) -> CompletionItem {
+        let (id, all) = &self.offered;
+        let at = item.data.as_ref().and_then(|d| d.as_u64()).and_then(|i| all.get(i as usize));
+        if let Some(c) = at.filter(|c| c.label == item.label) {
+            let c = complete::resolved(&self.analysis(*id), c);
+            item.detail = (!c.detail.is_empty()).then_some(c.detail);
+            item.documentation = (!c.doc.is_empty()).then(|| markdown(c.doc).into());
+        }
+        item
     }
 
     pub fn signature(&mut self, id: FileId, at: Position) -> Option<SignatureHelp> {

@@ -377,6 +377,10 @@ impl<'c> Server<'c> {
                 let (id, at) = self.position(value)?;
                 answer(self.world.completions(id, at))
             }
+            "completionItem/resolve" => {
+                let item: CompletionItem = params(value)?;
+                answer(self.world.resolved(item))
+            }
             "textDocument/signatureHelp" => {
                 let (id, at) = self.position(value)?;
                 answer(self.world.signature(id, at))
@@ -546,6 +550,7 @@ fn capabilities(units: Units, client: Client) -> ServerCapabilities {
         ),
         completion_provider: Some(CompletionOptions {
             trigger_characters: words(&[".", "@"]),
+            resolve_provider: Some(true),
             ..CompletionOptions::default()
         }),
         hover_provider: Some(true.into()),

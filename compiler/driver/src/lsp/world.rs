@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, FileId, Span};
 use tessera_ide::analysis::{Analysis, Place};
+use tessera_ide::complete::Completion;
 use tessera_ide::library;
 use tessera_ide::lines::{self, Lines, Units};
 use tessera_infer::db::Database;
@@ -32,6 +33,8 @@ pub struct World {
     pub found: BTreeMap<FileId, Arc<Found>>,
     /// A text was given to the database: whoever was reading it has stopped.
     pub touched: bool,
+    /// What was offered last, of which file.
+    pub offered: (FileId, Vec<Completion>),
     /// Where the texts of the standard library lie, for the client to open.
     pub library: PathBuf,
 }
@@ -49,6 +52,7 @@ impl World {
             folders,
             found: BTreeMap::new(),
             touched: false,
+            offered: (FileId(0), vec![]),
             library: crate::cache::DiskCache::default_dir().unwrap_or_else(std::env::temp_dir).join(format!("std-{}", env!("CARGO_PKG_VERSION"))),
         }
     }
