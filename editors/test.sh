@@ -3,7 +3,7 @@
 set -u
 cd "$(dirname "$0")"
 
-tools=${TESSERA_EDITOR_TOOLS:-${TMPDIR:-/tmp}/tessera-editor-tools}
+tools=${TESSERA_EDITOR_TOOLS:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tessera/editor-tools}
 failed=0
 left_out=""
 
@@ -96,6 +96,17 @@ else
     leave_out "the colours of VS Code (no npm, or it cannot fetch vscode-tmgrammar-test)"
 fi
 
+# The program under test.
+server=${TESSERA:-$PWD/../target/release/tessera}
+if [ ! -x "$server" ]; then
+    leave_out "the language server (no $server)"
+elif have node && fetched vscode-languageserver-protocol 3; then
+    step "VS Code: the library of its client, against the language server" \
+        env NODE_PATH="$tools/node_modules" TESSERA="$server" node vscode/test/client.js
+else
+    leave_out "the library of VS Code's client (no npm, or it cannot fetch vscode-languageserver-protocol)"
+fi
+
 # ---- Neovim and Emacs ---------------------------------------------------------------------------
 
 vim_colours() {
@@ -114,7 +125,16 @@ emacs_compiles() {
     return $good
 }
 
-if have nvim; then step "Neovim: file type and colours" vim_colours; else leave_out "Neovim (no nvim)"; fi
+vim_session() {
+    TESSERA="$server" nvim --headless -u NONE -c 'luafile neovim/test/session.lua' 2>&1
+}
+
+if have nvim; then
+    step "Neovim: file type and colours" vim_colours
+    [ ! -x "$server" ] || step "Neovim: a session with the language server" vim_session
+else
+    leave_out "Neovim (no nvim)"
+fi
 if have emacs; then step "Emacs: the mode compiles without warnings" emacs_compiles; else leave_out "Emacs (no emacs)"; fi
 
 [ -z "$left_out" ] || echo "$left_out" | sed '/^$/d'

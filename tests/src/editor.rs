@@ -117,6 +117,13 @@ impl Editor {
         }
     }
 
+    /// Bytes of memory that the server holds.
+    pub fn resident(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"))?;
+        Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+    }
+
     /// Says goodbye; gives the exit code.
     pub fn leave(mut self) -> Option<i32> {
         self.ask("shutdown", Value::Null);

@@ -41,3 +41,4 @@ pub mod without_comparisons;
 pub mod modules;
 pub mod on_device;
 pub mod editor;
+pub mod editor_bench;

@@ -175,3 +175,16 @@ fn zed_has_the_same_colours() {
     let queries = renewed(&EDITORS[1], &read(EDITORS[1].file));
     hold("zed/languages/tessera/highlights.scm", &queries);
 }
+
+/// The clients of editors against the language server, the colours, the modes: as far as what they need is here.
+#[test]
+fn what_needs_other_programs_passes() {
+    let ran = std::process::Command::new("sh")
+        .arg(tessera_tests::program::root().join("editors/test.sh"))
+        .env("TESSERA", tessera_tests::program::binary())
+        .output()
+        .expect("a shell");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    eprintln!("{said}");
+    assert!(ran.status.success(), "{said}");
+}

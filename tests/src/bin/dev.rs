@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             }
         },
         Some("bench") if args.get(1).is_some_and(|a| a == "--policies") => peers::policies(&args[2..]),
+        Some("bench") if args.get(1).is_some_and(|a| a == "--editor") => tessera_tests::editor_bench::run(),
         Some("bench") => tessera_tests::bench::run(),
         _ => {
             eprintln!("{USAGE}");

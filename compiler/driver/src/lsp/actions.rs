@@ -1,23 +1,27 @@
 //! What can be done at a place: the fixes of diagnostics, types that nobody wrote, and what can be run.
 
-use super::world::{Ruler, World};
+use super::world::{Found, Ruler, World};
 use lsp_types::*;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tessera_base::{FileId, Fix};
 use tessera_ide::inlays;
 use tessera_ide::outline::{Runnable, runnables};
+use tessera_infer::check_only;
 use tessera_resolve::source::SourceMap;
 
 impl World {
     /// The actions for a part of a text.
     pub fn actions(&mut self, id: FileId, range: Range) -> Vec<CodeActionResponse> {
         let mut out = vec![];
-        let found = self.found.get(&id).cloned();
         let text = self.analysis(id).text(id);
         let wanted = self.bytes(&text, range);
-        // What was found belongs to a text; of another one the fixes lie elsewhere.
-        let current = found.filter(|f| f.sources.file(id).is_some_and(|f| *f.text == *text));
-        if let Some(found) = current {
+        // What was found belongs to a text; of another one the fixes lie elsewhere, and nobody waits for the thread that looks.
+        let stale = |f: &Arc<Found>| f.sources.file(id).is_none_or(|f| *f.text != *text);
+        if self.found.get(&id).is_none_or(stale) {
+            self.found.insert(id, Arc::new(Found::of(check_only(&self.db, id))));
+        }
+        if let Some(found) = self.found.get(&id).cloned() {
             for d in &found.diagnostics {
                 let Some((file, place)) = found.sources.locate(d.span) else { continue };
                 if file != id || place.start > wanted.end || wanted.start > place.end {

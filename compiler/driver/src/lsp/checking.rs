@@ -28,11 +28,7 @@ pub fn start(db: &Database, roots: Vec<FileId>, generation: u64, tell: Sender<Re
         let mut result = Result { generation, found: vec![], fault: None };
         for root in roots {
             match catch_unwind(AssertUnwindSafe(|| check_only(&db, root))) {
-                Ok(checked) => {
-                    let found =
-                        Found { diagnostics: checked.diagnostics, sources: checked.sources, kept: checked.kept };
-                    result.found.push((root, found));
-                }
+                Ok(checked) => result.found.push((root, Found::of(checked))),
                 Err(payload) if payload.is::<salsa::Cancelled>() => return,
                 Err(payload) => result.fault = Some(super::server::message(&*payload)),
             }

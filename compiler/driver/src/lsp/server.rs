@@ -606,6 +606,13 @@ fn capabilities(units: Units, client: Client) -> ServerCapabilities {
             }
             .into(),
         ),
+        workspace: Some(WorkspaceOptions {
+            workspace_folders: Some(WorkspaceFoldersServerCapabilities {
+                supported: Some(true),
+                change_notifications: Some(true.into()),
+            }),
+            ..WorkspaceOptions::default()
+        }),
         ..ServerCapabilities::default()
     }
 }

@@ -11,6 +11,7 @@ use tessera_ide::analysis::{Analysis, Place};
 use tessera_ide::complete::Completion;
 use tessera_ide::library;
 use tessera_ide::lines::{self, Lines, Units};
+use tessera_infer::Checked;
 use tessera_infer::db::Database;
 use tessera_ir::graph::Policy;
 use tessera_resolve::source::SourceMap;
@@ -21,6 +22,12 @@ pub struct Found {
     pub diagnostics: Vec<Diagnostic>,
     pub sources: SourceMap,
     pub kept: Vec<(Span, Arc<str>)>,
+}
+
+impl Found {
+    pub fn of(checked: Checked) -> Found {
+        Found { diagnostics: checked.diagnostics, sources: checked.sources, kept: checked.kept }
+    }
 }
 
 pub struct World {

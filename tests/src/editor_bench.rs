@@ -1,0 +1,134 @@
+//! How soon the language server answers in a file of 20,000 lines, and what it takes: edits and requests of a fixed seed,
+//! over real standard input and output. Release builds only; nothing here fails by time.
+
+use crate::editor::{Editor, position};
+use crate::random::Random;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// A function has 6 lines, and a line that calls it.
+const FUNCTIONS: usize = 2857;
+const EDITS: usize = 200;
+const ASKED: usize = 40;
+
+fn text() -> String {
+    let mut out = String::new();
+    for i in 0..FUNCTIONS {
+        out.push_str(&format!(
+            "def f{i}(x: Tensor[N, f32], k: int) -> Tensor[N, f32]:\n    y = x * 2.0\n    for i in range(k):\n        \
+             y = y + x * {i}.0\n    return y\n\n"
+        ));
+    }
+    out.push_str("x = op.ones((4,))\n");
+    for i in 0..FUNCTIONS {
+        out.push_str(&format!("x = f{i}(x, {})\n", i % 7));
+    }
+    out
+}
+
+fn show(what: &str, mut ms: Vec<f64>) {
+    ms.sort_by(f64::total_cmp);
+    let at = |part: f64| ms.get((ms.len() as f64 * part) as usize).copied().unwrap_or(f64::NAN);
+    println!("{what:<44} p50 {:7.1} ms   p95 {:7.1} ms", at(0.5), at(0.95));
+}
+
+struct Replay {
+    editor: Editor,
+    uri: String,
+    version: i32,
+    random: Random,
+}
+
+impl Replay {
+    fn change(&mut self, line: usize, from: usize, to: usize, text: &str) {
+        self.version += 1;
+        let range = json!({"start": {"line": line, "character": from}, "end": {"line": line, "character": to}});
+        let changes = json!([{"range": range, "text": text}]);
+        let document = json!({"uri": self.uri, "version": self.version});
+        self.editor.tell("textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+    }
+
+    /// Milliseconds of requests at random functions.
+    fn asked(&mut self, what: &str, method: &str, params: impl Fn(usize) -> Value) {
+        let mut ms = vec![];
+        for _ in 0..ASKED {
+            let mut all = params(self.random.below(FUNCTIONS));
+            all["textDocument"] = json!({"uri": self.uri});
+            let start = Instant::now();
+            self.editor.ask(method, all);
+            ms.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        show(what, ms);
+    }
+
+    /// A statement that comes into a function, and goes.
+    fn edits(&mut self, count: usize) -> Vec<f64> {
+        let mut ms = vec![];
+        for _ in 0..count / 2 {
+            let line = self.random.below(FUNCTIONS) * 6 + 3;
+            for (from, to, text) in [(8, 8, "y = y + 1.0; "), (8, 21, "")] {
+                let start = Instant::now();
+                self.change(line, from, to, text);
+                let uri = self.uri.clone();
+                self.editor.diagnostics(&uri);
+                ms.push(start.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+        ms
+    }
+}
+
+/// Prints the figures; whether the server could be asked.
+pub fn run() -> bool {
+    let Ok(folder) = tempfile::tempdir() else { return false };
+    let text = text();
+    let editor = Editor::start(folder.path(), json!({}));
+    let uri = format!("file://{}/large.tsr", folder.path().display());
+    let mut r = Replay { editor, uri, version: 1, random: Random::new(20) };
+    let start = Instant::now();
+    let uri = r.uri.clone();
+    r.editor.open(&uri, &text);
+    r.editor.diagnostics(&uri);
+    println!("{} lines opened and checked in {:.0} ms", text.lines().count(), start.elapsed().as_secs_f64() * 1e3);
+    let memory = |r: &Replay| r.editor.resident().map_or_else(|| "?".into(), |bytes| format!("{} MiB", bytes >> 20));
+    println!("resident {}", memory(&r));
+    let ms = r.edits(EDITS);
+    show("keystroke to diagnostics", ms);
+    let at = |f: usize| json!({"position": {"line": 6 * f + 3, "character": 12}});
+    let end = position(&text, text.len())["line"].clone();
+    let lines = |f: usize| json!({"range": {"start": {"line": 6 * f, "character": 0}, "end": {"line": 6 * f + 60, "character": 0}}});
+    let call = |f: usize| json!({"position": {"line": 6 * FUNCTIONS + 1 + f, "character": 5}});
+    r.asked("completion of a name", "textDocument/completion", at);
+    let mut ms = vec![];
+    for _ in 0..ASKED {
+        let line = r.random.below(FUNCTIONS) * 6 + 4;
+        r.change(line, 12, 12, ".");
+        let start = Instant::now();
+        let document = json!({"uri": r.uri});
+        let place = json!({"line": line, "character": 13});
+        r.editor.ask("textDocument/completion", json!({"textDocument": document, "position": place}));
+        ms.push(start.elapsed().as_secs_f64() * 1e3);
+        r.change(line, 12, 13, "");
+    }
+    show("completion of a member, just typed", ms);
+    r.asked("hover", "textDocument/hover", at);
+    r.asked("definition", "textDocument/definition", call);
+    r.asked("references", "textDocument/references", |f| {
+        let mut params = call(f);
+        params["context"] = json!({"includeDeclaration": true});
+        params
+    });
+    r.asked("parameters", "textDocument/signatureHelp", |f| {
+        json!({"position": {"line": 6 * FUNCTIONS + 1 + f, "character": 8 + f.to_string().len()}})
+    });
+    r.asked("types between the words, 60 lines", "textDocument/inlayHint", lines);
+    r.asked("colours, 60 lines", "textDocument/semanticTokens/range", lines);
+    r.asked("outline", "textDocument/documentSymbol", |_| json!({}));
+    let all = |_: usize| json!({"range": {"start": {"line": 0, "character": 0}, "end": {"line": end, "character": 0}}});
+    r.asked("colours, all", "textDocument/semanticTokens/range", all);
+    let many: usize = std::env::var("TESSERA_EDITS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let ms = r.edits(many);
+    show(&format!("keystroke to diagnostics, {many} edits later"), ms.into_iter().rev().take(EDITS).collect());
+    println!("resident {}", memory(&r));
+    r.editor.leave() == Some(0)
+}
