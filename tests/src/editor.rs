@@ -43,9 +43,9 @@ impl Editor {
                 }
             }
         });
-        let mut editor =
-            Editor { child, stdin, messages, heard: vec![], capabilities: Value::Null, asked: 0 };
-        let mut params = json!({"processId": null, "rootUri": format!("file://{}", folder.display()), "capabilities": {}});
+        let mut editor = Editor { child, stdin, messages, heard: vec![], capabilities: Value::Null, asked: 0 };
+        let mut params =
+            json!({"processId": null, "rootUri": format!("file://{}", folder.display()), "capabilities": {}});
         if let (Some(params), Some(more)) = (params.as_object_mut(), initialize.as_object()) {
             params.extend(more.clone());
         }

@@ -118,9 +118,11 @@ pub fn run() -> bool {
         params["context"] = json!({"includeDeclaration": true});
         params
     });
-    r.asked("parameters", "textDocument/signatureHelp", |f| {
-        json!({"position": {"line": 6 * FUNCTIONS + 1 + f, "character": 8 + f.to_string().len()}})
-    });
+    r.asked(
+        "parameters",
+        "textDocument/signatureHelp",
+        |f| json!({"position": {"line": 6 * FUNCTIONS + 1 + f, "character": 8 + f.to_string().len()}}),
+    );
     r.asked("types between the words, 60 lines", "textDocument/inlayHint", lines);
     r.asked("colours, 60 lines", "textDocument/semanticTokens/range", lines);
     r.asked("outline", "textDocument/documentSymbol", |_| json!({}));

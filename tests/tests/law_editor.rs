@@ -70,10 +70,8 @@ fn uses_and_definitions_belong_together() {
         }
         for (symbol, places) in of {
             let defined = cx.definition(&symbol);
-            let built_in = matches!(
-                symbol,
-                Symbol::Module(_) | Symbol::Builtin(_) | Symbol::OfTensor(_) | Symbol::Method(_)
-            );
+            let built_in =
+                matches!(symbol, Symbol::Module(_) | Symbol::Builtin(_) | Symbol::OfTensor(_) | Symbol::Method(_));
             assert_eq!(defined.is_empty(), built_in, "{}: the definition of {symbol:?}", path.display());
             let found: BTreeSet<usize> = cx.occurrences(&symbol, &[id]).into_iter().map(|o| o.place.start).collect();
             let own: BTreeSet<usize> = places.iter().map(|p| p.start).collect();

@@ -117,10 +117,8 @@ fn diagnostics_come_and_go() {
     assert_eq!(s.editor.diagnostics(&uri), [] as [Value; 0]);
     let end = position(&s.text, s.text.len());
     let wrong = json!({"range": {"start": end, "end": end}, "text": "prnt(op.ones((3, 4)))\n"});
-    s.editor.tell(
-        "textDocument/didChange",
-        json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": [wrong]}),
-    );
+    s.editor
+        .tell("textDocument/didChange", json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": [wrong]}));
     let found = s.editor.diagnostics(&uri);
     assert_eq!((found.len(), &found[0]["code"], &found[0]["severity"]), (1, &json!("E0101"), &json!(1)));
     // The fix is an action there, and mends the program.
@@ -230,7 +228,9 @@ fn names_are_changed_wherever_they_stand() {
     let refused = s.editor.response("textDocument/prepareRename", params);
     assert!(refused.response_result.is_err_and(|e| e.message == "`relu` is built in"));
     let at = s.at("def apply", 0, 4);
-    for (name, why) in [("2x", "`2x` is no name"), ("for", "`for` is a word of the language"), ("mean_of", "something else")] {
+    for (name, why) in
+        [("2x", "`2x` is no name"), ("for", "`for` is a word of the language"), ("mean_of", "something else")]
+    {
         let params = json!({"textDocument": s.document(), "position": at, "newName": name});
         let refused = s.editor.response("textDocument/rename", params);
         assert!(refused.response_result.is_err_and(|e| e.message.contains(why)), "{name}");
@@ -302,7 +302,8 @@ fn types_stand_between_the_words() {
         assert!(shown.contains(&hint.to_owned()), "{hint} in {shown:?}");
     }
     let at = s.at("y = x", 0, 0);
-    let actions = s.ask("textDocument/codeAction", json!({"range": {"start": at, "end": at}, "context": {"diagnostics": []}}));
+    let actions =
+        s.ask("textDocument/codeAction", json!({"range": {"start": at, "end": at}, "context": {"diagnostics": []}}));
     assert_eq!(actions[0]["title"], "write the type `Tensor[N, D, f32]`");
 }
 
@@ -338,7 +339,8 @@ fn a_text_has_an_outline_folds_colours_and_a_form() {
         lenses.as_array().map_or(vec![], |l| l.iter().filter_map(|l| l["command"]["title"].as_str()).collect());
     assert_eq!(titles, ["▶ run", "▶ examples", "▶ test"]);
     let uri = s.uri("main.tsr");
-    let change = json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": "x=1\ny = 2\nz=[1,2]\n"}]});
+    let change =
+        json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": "x=1\ny = 2\nz=[1,2]\n"}]});
     s.editor.tell("textDocument/didChange", change);
     let options = json!({"options": {"tabSize": 4, "insertSpaces": true}});
     let edits = s.ask("textDocument/formatting", options.clone());
@@ -355,7 +357,9 @@ fn programs_tests_and_stages_run_from_the_text_as_it_is() {
     let uri = s.uri("main.tsr");
     let ran = s.editor.ask("workspace/executeCommand", json!({"command": "tessera.runFile", "arguments": [uri]}));
     assert_eq!((&ran["ok"], ran["text"].as_str()), (&json!(true), Some("[12. 12. 12. 12.] 4\n")));
-    let ran = s.editor.ask("workspace/executeCommand", json!({"command": "tessera.runTest", "arguments": [uri, "test_mean"]}));
+    let ran = s
+        .editor
+        .ask("workspace/executeCommand", json!({"command": "tessera.runTest", "arguments": [uri, "test_mean"]}));
     assert_eq!(ran["ok"], true, "{ran}");
     let at = s.at("y = x", 0, 0);
     let graph = s.ask_at("tessera/ir", at, json!({"ir": "graph"}));
@@ -371,7 +375,10 @@ fn what_is_no_request_is_refused_and_the_server_lives() {
         ("textDocument/nothing", json!({})),
         ("textDocument/hover", json!({"textDocument": 3})),
         ("textDocument/hover", json!(null)),
-        ("textDocument/hover", json!({"textDocument": {"uri": "file:///none/such.tsr"}, "position": {"line": 0, "character": 0}})),
+        (
+            "textDocument/hover",
+            json!({"textDocument": {"uri": "file:///none/such.tsr"}, "position": {"line": 0, "character": 0}}),
+        ),
         ("textDocument/documentSymbol", json!({"textDocument": {"uri": "not an address"}})),
     ] {
         assert!(s.editor.response(method, params).response_result.is_err(), "{method}");

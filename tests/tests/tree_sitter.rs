@@ -23,7 +23,7 @@ unsafe extern "C" {
 
 fn editor() -> Parser {
     let mut parser = Parser::new();
-    // The generated parser is linked in by the build script.
+    // SAFETY: the function belongs to the parser that the build script links in, and gives a table of its own that lives for ever.
     let language = unsafe { Language::from_raw(tree_sitter_tessera()) };
     parser.set_language(&language).expect("a parser of a version that the library reads");
     parser

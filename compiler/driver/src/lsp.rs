@@ -10,8 +10,8 @@ mod checking;
 mod edits;
 mod language;
 mod navigation;
-mod actions;
 mod commands;
+mod actions;
 mod server;
 
 use crate::program::Setup;

@@ -71,8 +71,7 @@ pub(crate) fn callee(cx: &Analysis, file: FileId, text: &str, tokens: &[Token], 
         // A method of something that is no name: `f(x).sum(`.
         return cx.symbol_at(file, tokens[open - 1].start as usize).map(|(_, s)| s);
     }
-    let path: Vec<&str> =
-        tokens[start..open].iter().filter(|t| t.kind == Tok::Name).map(|t| t.text(text)).collect();
+    let path: Vec<&str> = tokens[start..open].iter().filter(|t| t.kind == Tok::Name).map(|t| t.text(text)).collect();
     let found = cx.path_seen(item, at, &path);
     found.or_else(|| cx.symbol_at(file, tokens[open - 1].start as usize).map(|(_, s)| s))
 }

@@ -45,7 +45,8 @@ pub fn outgoing(cx: &Analysis, symbol: &Symbol) -> Vec<(Symbol, Vec<Place>)> {
     let Symbol::Def(id) = symbol else { return vec![] };
     let Some(item) = cx.item(*id) else { return vec![] };
     let mut out: BTreeMap<Symbol, Vec<Place>> = BTreeMap::new();
-    for (symbol, place) in calls(cx, item).into_iter().filter(|(s, _)| matches!(s, Symbol::Def(_) | Symbol::Struct(_))) {
+    for (symbol, place) in calls(cx, item).into_iter().filter(|(s, _)| matches!(s, Symbol::Def(_) | Symbol::Struct(_)))
+    {
         out.entry(symbol).or_default().push(place);
     }
     out.into_iter().collect()

@@ -71,8 +71,10 @@ pub fn coloring(cx: &Analysis, file: FileId, part: Range<usize>) -> Vec<Colored>
     let text = cx.text(file);
     let mut names: BTreeMap<usize, Known> = BTreeMap::new();
     let heads = cx.heads(file);
-    let starts: Vec<(usize, Item)> =
-        heads.iter().filter_map(|h| Some((cx.place(tessera_base::Span::new(h.id, 0, 0))?.start, cx.item(h.id)?))).collect();
+    let starts: Vec<(usize, Item)> = heads
+        .iter()
+        .filter_map(|h| Some((cx.place(tessera_base::Span::new(h.id, 0, 0))?.start, cx.item(h.id)?)))
+        .collect();
     for (i, (start, item)) in starts.iter().enumerate() {
         let end = starts.get(i + 1).map_or(text.len(), |(s, _)| *s);
         if *start < part.end && part.start < end {
@@ -114,7 +116,9 @@ fn names_of(cx: &Analysis, file: FileId, item: Item, start: usize, out: &mut BTr
     let at = |place: u32| start + place as usize;
     for u in &names.uses {
         let known = match u.to {
-            Reference::Local(b) => cx.local(item, b).map_or_else(|| of_kind(names.binding(b).kind), |s| of_symbol(cx, &s)),
+            Reference::Local(b) => {
+                cx.local(item, b).map_or_else(|| of_kind(names.binding(b).kind), |s| of_symbol(cx, &s))
+            }
             Reference::Outside => match cx.top(file, &u.name) {
                 Some(symbol) => of_symbol(cx, &symbol),
                 None => continue,
@@ -161,7 +165,8 @@ fn names_of(cx: &Analysis, file: FileId, item: Item, start: usize, out: &mut BTr
                 out.insert(at(f.name.span.start), (Class::Property, true, false));
             }
         }
-        tessera_grammar::ast::StmtKind::Import { path, .. } | tessera_grammar::ast::StmtKind::FromImport { path, .. } => {
+        tessera_grammar::ast::StmtKind::Import { path, .. }
+        | tessera_grammar::ast::StmtKind::FromImport { path, .. } => {
             for name in path {
                 out.insert(at(name.span.start), (Class::Namespace, false, false));
             }
@@ -205,7 +210,9 @@ fn of_symbol(cx: &Analysis, symbol: &Symbol) -> Known {
         Symbol::File(file) => (Class::Namespace, false, library(Some(*file))),
         Symbol::Module(_) => (Class::Namespace, false, true),
         Symbol::Builtin(name) if is_type(name) => (Class::Type, false, true),
-        Symbol::Builtin(name) if name.starts_with("math.") && cx.call(symbol).is_none() => (Class::Variable, false, true),
+        Symbol::Builtin(name) if name.starts_with("math.") && cx.call(symbol).is_none() => {
+            (Class::Variable, false, true)
+        }
         Symbol::Builtin(_) => (Class::Function, false, true),
         Symbol::OfTensor(_) | Symbol::Method(_) => (Class::Method, false, true),
     }

@@ -1,8 +1,8 @@
 //! What fits at the cursor: names that are visible, members of modules and values, parameters of a call, what can be imported.
 
 use crate::analysis::Analysis;
-use crate::library;
 use crate::call::{before, callee, open_bracket, path_start};
+use crate::library;
 use crate::path::{Spot, dotted, spot};
 use crate::symbol::{ATTRIBUTES, Symbol, TYPES};
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use tessera_core::ty::Ty;
 use tessera_grammar::ast::ExprKind;
 use tessera_grammar::token::{KEYWORDS, Tok, Token};
 use tessera_infer::check::modules;
-use tessera_infer::db::{Database, Item, Target};
+use tessera_infer::db::{Database, Entity, Item, Target};
 use tessera_ops::surface;
 use tessera_resolve::names::Kind;
 
@@ -75,7 +75,8 @@ pub fn complete(db: &mut Database, root: FileId, byte: usize) -> Option<Completi
         return None;
     }
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let start = text[..byte].rfind(|c: char| !is_word(c)).map_or(0, |i| i + text[i..].chars().next().map_or(1, char::len_utf8));
+    let start =
+        text[..byte].rfind(|c: char| !is_word(c)).map_or(0, |i| i + text[i..].chars().next().map_or(1, char::len_utf8));
     let end = byte + text[byte..].find(|c: char| !is_word(c)).unwrap_or(text.len() - byte);
     // Digits begin no name.
     if text[start..byte].starts_with(|c: char| c.is_ascii_digit()) {
@@ -84,6 +85,10 @@ pub fn complete(db: &mut Database, root: FileId, byte: usize) -> Option<Completi
     let tokens = before(&text, start)?;
     let replaces = start..end;
     let last = tokens.last().map(|t| t.kind);
+    // `3.` is going to be a number.
+    if tokens.last().is_some_and(|t| t.kind == Tok::Number && t.end as usize == start) {
+        return None;
+    }
     if let Some(all) = imports(&cx, root, &text, &tokens) {
         return Some(Completions { replaces, all });
     }
@@ -188,7 +193,11 @@ fn imports(cx: &Analysis, root: FileId, text: &str, tokens: &[Token]) -> Option<
                 "std" => std_modules(),
                 module => {
                     let prefix = format!("{module}.");
-                    modules::members(module).into_iter().filter(|m| builtins_module(&prefix, m)).map(|m| plain(&m, Sort::Module)).collect()
+                    modules::members(module)
+                        .into_iter()
+                        .filter(|m| builtins_module(&prefix, m))
+                        .map(|m| plain(&m, Sort::Module))
+                        .collect()
                 }
             })
         }
@@ -239,7 +248,14 @@ fn of_module(cx: &Analysis, item: Item, module: &std::sync::Arc<str>) -> Vec<Com
 
 /// Members of the value before a dot. The text gets a name behind the dot and, where that is not enough, loses what stands
 /// behind it in its line and gets the brackets that are open closed.
-fn of_value(db: &mut Database, root: FileId, text: &str, tokens: &[Token], start: usize, end: usize) -> Option<Vec<Completion>> {
+fn of_value(
+    db: &mut Database,
+    root: FileId,
+    text: &str,
+    tokens: &[Token],
+    start: usize,
+    end: usize,
+) -> Option<Vec<Completion>> {
     let line_end = text[end..].find('\n').map_or(text.len(), |i| end + i);
     let mut closers = String::new();
     let mut open = tokens;
@@ -335,8 +351,14 @@ fn arguments(cx: &Analysis, root: FileId, text: &str, tokens: &[Token]) -> Vec<C
         .map(|w| w[0].text(text))
         .collect();
     let open = call.params.iter().filter(|p| !p.rest && !given.contains(&*p.name));
-    open.map(|p| Completion { label: format!("{}=", p.name), sort: Sort::Argument, detail: p.text.clone(), doc: String::new(), symbol: None })
-        .collect()
+    open.map(|p| Completion {
+        label: format!("{}=", p.name),
+        sort: Sort::Argument,
+        detail: p.text.clone(),
+        doc: String::new(),
+        symbol: None,
+    })
+    .collect()
 }
 
 /// The axes of the meshes that a file makes, and that its annotations name.
@@ -402,10 +424,19 @@ fn visible(cx: &Analysis, root: FileId, byte: usize) -> Vec<Completion> {
     }
     if let Some(scope) = cx.scope(root) {
         let many = scope.names.len() + scope.variables.len() > AT_ONCE;
-        for name in scope.names.keys().chain(&scope.variables) {
-            if let Some(symbol) = cx.top(root, name) {
+        for (name, entity) in &scope.names {
+            let symbol = match entity {
+                Entity::Def(id) => Some(Symbol::Def(*id)),
+                Entity::Struct(id) => Some(Symbol::Struct(*id)),
+                _ => cx.top(root, name),
+            };
+            if let Some(symbol) = symbol {
                 add(if many { brief(name, symbol) } else { of_symbol(cx, name, &symbol) });
             }
+        }
+        for name in &scope.variables {
+            let symbol = Symbol::Variable(root, name.clone());
+            add(if many { brief(name, symbol) } else { of_symbol(cx, name, &symbol) });
         }
     }
     builtins::MODULES.iter().for_each(|m| add(plain(m, Sort::Module)));

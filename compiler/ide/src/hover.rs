@@ -75,7 +75,9 @@ fn of_symbol(cx: &Analysis, file: FileId, place: &Place, symbol: &Symbol) -> Str
             (None, Some((_, value))) => format!("{dotted}: float = {value:?}"),
             (None, None) => dotted.to_string(),
         },
-        Symbol::OfTensor(_) | Symbol::Method(_) => cx.call(symbol).map_or_else(|| typed("attribute", &name), |c| c.text().0),
+        Symbol::OfTensor(_) | Symbol::Method(_) => {
+            cx.call(symbol).map_or_else(|| typed("attribute", &name), |c| c.text().0)
+        }
     };
     let mut out = code(&head);
     if let Some((item, at)) = here {
@@ -121,13 +123,15 @@ fn instances(cx: &Analysis, symbol: &Symbol, out: &mut String) {
     let Some(start) = start else { return };
     let of_item = cx.of_item(id);
     let all: Vec<_> = of_item.of_function(start).collect();
-    let annotated = cx.item(id).and_then(|i| i.functions(cx.db).get(&start).cloned()).is_some_and(|f| {
-        f.sig.ret.is_some() && f.sig.params.iter().all(|p| p.ty.is_some())
-    });
+    let annotated = cx
+        .item(id)
+        .and_then(|i| i.functions(cx.db).get(&start).cloned())
+        .is_some_and(|f| f.sig.ret.is_some() && f.sig.params.iter().all(|p| p.ty.is_some()));
     if !annotated && !all.is_empty() {
         let mut lines = vec![];
         for i in all.iter().take(SHOWN) {
-            let params: Vec<String> = i.params.iter().map(|(n, t)| format!("{n}: {}", tessera_infer::describe(t))).collect();
+            let params: Vec<String> =
+                i.params.iter().map(|(n, t)| format!("{n}: {}", tessera_infer::describe(t))).collect();
             let line = format!("{}({}) -> {}", i.name, params.join(", "), tessera_infer::describe(&i.ret));
             if !lines.contains(&line) {
                 lines.push(line);
@@ -164,7 +168,9 @@ fn facts(cx: &Analysis, item: Item, span: Span, types: &[Ty], out: &mut String) 
     let product = crate::path::every_expr(&item.syntax(cx.db).stmts).into_iter().find_map(|e| match &e.kind {
         ExprKind::Binary { op: BinOp::MatMul, left, .. } if (e.span.start, e.span.end) == (span.start, span.end) => {
             match (of_item.at(left.span), of_item.at(e.span)) {
-                ([Ty::Tensor(left)], [Ty::Tensor(all)]) => Some(all.elems().mul(left.shape.last()?).mul(&Size::constant(2))),
+                ([Ty::Tensor(left)], [Ty::Tensor(all)]) => {
+                    Some(all.elems().mul(left.shape.last()?).mul(&Size::constant(2)))
+                }
                 _ => None,
             }
         }

@@ -155,7 +155,10 @@ fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
                 out.push(Inlay { writable, ..inlay(at(p.name.span.end), Sort::Type, format!(": {known}")) });
             }
         }
-        if def.ret.is_none() && same(&|i| i.ret.clone()) && !matches!(first.ret, Ty::Unknown | Ty::Error | Ty::Never | Ty::None) {
+        if def.ret.is_none()
+            && same(&|i| i.ret.clone())
+            && !matches!(first.ret, Ty::Unknown | Ty::Error | Ty::Never | Ty::None)
+        {
             // Before the colon that ends the head.
             let text = item.text(cx.db);
             let head = text.get(def.head.start as usize..def.head.end as usize).unwrap_or("").trim_end();

@@ -6,18 +6,14 @@ pub mod lines;
 pub mod analysis;
 pub mod path;
 pub mod symbol;
-pub mod annotation;
 pub mod written;
 pub mod hover;
 pub mod occurrences;
 pub mod rename;
-pub mod complete;
 pub mod call;
+pub mod complete;
 pub mod outline;
 pub mod coloring;
 pub mod inlays;
 pub mod folding;
 pub mod calls;
-
-#[cfg(test)]
-mod tests;

@@ -40,10 +40,20 @@ pub fn outline(cx: &Analysis, file: FileId) -> Vec<Entry> {
         let names = item.names(cx.db);
         for (i, b) in names.bindings.iter().enumerate() {
             let variable = b.kind == Kind::Variable && names.is_of_file(BindingId(i as u32));
-            if let (true, Some(at)) = (variable && seen.insert(b.name.clone()), b.places.first().and_then(|p| cx.place(*p))) {
-                let stmt = stmts.iter().find(|s| b.places.iter().any(|p| s.span.start <= p.start && p.end <= s.span.end));
+            if let (true, Some(at)) =
+                (variable && seen.insert(b.name.clone()), b.places.first().and_then(|p| cx.place(*p)))
+            {
+                let stmt =
+                    stmts.iter().find(|s| b.places.iter().any(|p| s.span.start <= p.start && p.end <= s.span.end));
                 let place = stmt.and_then(|s| cx.place(s.span)).unwrap_or_else(|| at.clone());
-                out.push(Entry { name: b.name.clone(), sort: Sort::Variable, detail: String::new(), place, at, inner: vec![] });
+                out.push(Entry {
+                    name: b.name.clone(),
+                    sort: Sort::Variable,
+                    detail: String::new(),
+                    place,
+                    at,
+                    inner: vec![],
+                });
             }
         }
     }
@@ -100,7 +110,11 @@ pub fn runnables(cx: &Analysis, file: FileId) -> Vec<(Place, Runnable)> {
     let acts = heads.iter().filter_map(|h| cx.item(h.id)).flat_map(|i| i.syntax(cx.db).stmts.clone()).any(|s| {
         !matches!(
             s.kind,
-            StmtKind::Def(_) | StmtKind::Struct(_) | StmtKind::Import { .. } | StmtKind::FromImport { .. } | StmtKind::Error
+            StmtKind::Def(_)
+                | StmtKind::Struct(_)
+                | StmtKind::Import { .. }
+                | StmtKind::FromImport { .. }
+                | StmtKind::Error
         ) && !matches!(&s.kind, StmtKind::Expr(Expr { kind: ExprKind::Str(_), .. }))
     });
     if acts {

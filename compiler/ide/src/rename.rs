@@ -62,7 +62,11 @@ fn taken(cx: &Analysis, place: &Place, symbol: &Symbol, to: &str) -> Option<Stri
     let refused = |what: &str| Some(format!("`{to}` is {what} in line {} of {}", line(place), cx.path(place.file)));
     if let Symbol::Field(id, _) = symbol {
         let def = cx.item(*id)?.struct_def(cx.db).clone()?;
-        return def.fields.iter().any(|f| &*f.name.text == to).then(|| format!("the struct has a field `{to}` already"));
+        return def
+            .fields
+            .iter()
+            .any(|f| &*f.name.text == to)
+            .then(|| format!("the struct has a field `{to}` already"));
     }
     let (item, at) = cx.item_at(place.file, place.start)?;
     // By a module or a call it is named without being visible.

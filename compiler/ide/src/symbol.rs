@@ -1,12 +1,11 @@
 //! What a name in a text stands for.
 
 use crate::analysis::{Analysis, Place};
-use crate::annotation;
 use crate::path::{Spot, dotted, spot, touches};
 use std::sync::Arc;
 use tessera_base::{DType, FileId, ItemId, Span};
 use tessera_core::builtins;
-use tessera_core::ty::Ty;
+use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::*;
 use tessera_infer::check::modules;
 use tessera_infer::db::{Entity, Item, ItemKind, Target};
@@ -17,7 +16,10 @@ use tessera_resolve::names::{BindingId, Kind, Reference};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Symbol {
     /// Bound inside of an item.
-    Local { item: ItemId, binding: BindingId },
+    Local {
+        item: ItemId,
+        binding: BindingId,
+    },
     /// A function at the top of a file.
     Def(ItemId),
     Struct(ItemId),
@@ -274,7 +276,7 @@ impl Analysis<'_> {
                 if let Some(types) = noted {
                     return types.to_vec();
                 }
-                let said = b.places.first().and_then(|p| annotation::of_parameter(self, item, *p));
+                let said = b.places.first().and_then(|p| of_parameter(self, item, *p));
                 if let Some(ty) = said {
                     return vec![ty];
                 }
@@ -288,7 +290,7 @@ impl Analysis<'_> {
         let Some(item) = self.item(id) else { return vec![] };
         let Some(def) = item.struct_def(self.db).clone() else { return vec![] };
         let field = def.fields.iter().find(|f| *f.name.text == *name);
-        field.and_then(|f| annotation::ty(self, item, &f.ty)).into_iter().collect()
+        field.and_then(|f| annotated(self, item, &f.ty)).into_iter().collect()
     }
 
     /// Where a symbol is defined.
@@ -344,4 +346,54 @@ fn of_value(types: &[Ty], name: &str) -> Option<Symbol> {
         Ty::Dict(..) => Some(Symbol::Method(format!("dict.{name}").into())),
         _ => None,
     })
+}
+
+// ---- What annotations say ---------------------------------------------------------------------
+
+/// Of a parameter whose name stands there.
+fn of_parameter(cx: &Analysis, item: Item, place: Span) -> Option<Ty> {
+    let functions = item.functions(cx.db);
+    let params = functions.values().flat_map(|f| &f.sig.params);
+    let said = params.into_iter().find(|p| p.name.span == place)?.ty.clone()?;
+    annotated(cx, item, &said)
+}
+
+/// The kind of value that an annotation names; sizes and element types stay open.
+fn annotated(cx: &Analysis, item: Item, e: &Expr) -> Option<Ty> {
+    match &e.kind {
+        ExprKind::Name(name) => match &**name {
+            "Tensor" => Some(Ty::AnyTensor),
+            "str" => Some(Ty::Str),
+            "int" => Some(Ty::Int(None)),
+            "float" => Some(Ty::Float),
+            "bool" => Some(Ty::Bool),
+            _ => of_struct(cx, item, e),
+        },
+        ExprKind::Index { base, index } => match &base.kind {
+            ExprKind::Name(name) => match (&**name, &index[..]) {
+                ("Tensor", _) => Some(Ty::AnyTensor),
+                ("list", [of]) => Some(Ty::List(Box::new(annotated(cx, item, &of.value).unwrap_or(Ty::Unknown)))),
+                ("dict", [key, value]) => {
+                    let of = |a: &Arg| Box::new(annotated(cx, item, &a.value).unwrap_or(Ty::Unknown));
+                    Some(Ty::Dict(of(key), of(value)))
+                }
+                ("tuple", all) => {
+                    Some(Ty::Tuple(all.iter().map(|a| annotated(cx, item, &a.value).unwrap_or(Ty::Unknown)).collect()))
+                }
+                _ => of_struct(cx, item, base),
+            },
+            _ => of_struct(cx, item, base),
+        },
+        ExprKind::Attr { .. } => of_struct(cx, item, e),
+        _ => None,
+    }
+}
+
+/// A struct by its definition; what its fields hold is asked of them one by one.
+fn of_struct(cx: &Analysis, item: Item, e: &Expr) -> Option<Ty> {
+    let path = dotted(e)?;
+    let Symbol::Struct(id) = cx.path_seen(item, e.span.start, &path)? else { return None };
+    let def = cx.item(id)?.struct_def(cx.db).clone()?;
+    let fields = def.fields.iter().map(|f| (f.name.text.clone(), Ty::Unknown)).collect();
+    Some(Ty::Struct(Arc::new(StructTy { name: def.name.text.clone(), item: id.0, fields })))
 }

@@ -170,7 +170,8 @@ pub fn dedent(doc: &str) -> String {
     let lines: Vec<&str> = doc.trim_end().lines().collect();
     let indent = |l: &&str| l.len() - l.trim_start().len();
     let shared = lines.iter().skip(1).filter(|l| !l.trim().is_empty()).map(indent).min().unwrap_or(0);
-    let cut = |(i, l): (usize, &&str)| if i == 0 { l.trim_start().to_owned() } else { l.chars().skip(shared).collect() };
+    let cut =
+        |(i, l): (usize, &&str)| if i == 0 { l.trim_start().to_owned() } else { l.chars().skip(shared).collect() };
     lines.iter().enumerate().map(cut).collect::<Vec<String>>().join("\n")
 }
 
@@ -210,9 +211,7 @@ impl Analysis<'_> {
                     _ => None,
                 }
             }
-            Symbol::OfTensor(name) => {
-                ATTRIBUTES.iter().find(|(n, _)| **n == **name).map(|(_, doc)| (*doc).to_owned())
-            }
+            Symbol::OfTensor(name) => ATTRIBUTES.iter().find(|(n, _)| **n == **name).map(|(_, doc)| (*doc).to_owned()),
             Symbol::Builtin(name) => {
                 let dtype = DType::parse(name).map(|d| {
                     let kind = match () {
@@ -251,7 +250,8 @@ impl Analysis<'_> {
                 let def = item.struct_def(self.db).clone()?;
                 let field = |f: &FieldDef| {
                     let default = f.default.as_ref().map(|d| format!(" = {}", self.one_line(item, d.span)));
-                    let text = format!("{}: {}{}", f.name.text, self.one_line(item, f.ty.span), default.unwrap_or_default());
+                    let text =
+                        format!("{}: {}{}", f.name.text, self.one_line(item, f.ty.span), default.unwrap_or_default());
                     Parameter { name: f.name.text.to_string(), text, keyword_only: false, rest: false }
                 };
                 let params = def.fields.iter().map(field).collect();
@@ -282,7 +282,8 @@ impl Analysis<'_> {
 
     fn call_of(&self, item: Item, sig: &FnSig, doc: String) -> Call {
         let param = |p: &Param| {
-            let mut text = if p.kind == ParamKind::Rest { format!("*{}", p.name.text) } else { p.name.text.to_string() };
+            let mut text =
+                if p.kind == ParamKind::Rest { format!("*{}", p.name.text) } else { p.name.text.to_string() };
             if let Some(ty) = &p.ty {
                 let _ = write!(text, ": {}", self.one_line(item, ty.span));
             }

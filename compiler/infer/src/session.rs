@@ -470,8 +470,7 @@ impl Assembly<'_> {
 
 /// What each function does; one that calls a host function is one, and the reason is that of the callee nearest.
 pub(crate) fn effects(insts: &BTreeMap<InstId, Inst>) -> BTreeMap<InstId, Effect> {
-    let mut out: BTreeMap<InstId, Effect> =
-        insts.iter().map(|(id, c)| (*id, c.checked.inst.effect.clone())).collect();
+    let mut out: BTreeMap<InstId, Effect> = insts.iter().map(|(id, c)| (*id, c.checked.inst.effect.clone())).collect();
     let mut callers: BTreeMap<InstId, Vec<(InstId, Span)>> = BTreeMap::new();
     for (id, inst) in insts {
         for r in inst.requests() {

@@ -13,6 +13,8 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      \x20                 the same rows here and in other libraries, which COMMAND runs\n\
                      cargo dev bench --policies [ROW…]\n\
                      \x20                 the same rows under the default policy and under `fast`\n\
+                     cargo dev bench --editor\n\
+                     \x20                 how soon the language server answers in a file of 20,000 lines\n\
                      cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
                      cargo dev docs    write docs/operators.md from the operator table\n\
                      cargo dev size    lines per crate";

@@ -28,7 +28,8 @@ impl World {
                     continue;
                 }
                 let shown = self.of_file(id).into_iter().find(|shown| {
-                    shown.code == Some(Code::String(d.code.name().to_owned())) && shown.range == self.range(&text, place.clone())
+                    shown.code == Some(Code::String(d.code.name().to_owned()))
+                        && shown.range == self.range(&text, place.clone())
                 });
                 for fix in d.fixes.iter().filter(|f| !f.edits.is_empty()) {
                     if let Some(edit) = self.fixing(fix, &found.sources) {

@@ -2,9 +2,7 @@
 
 use super::world::{Found, Ruler, World};
 use crossbeam_channel::Sender;
-use lsp_types::{
-    DiagnosticRelatedInformation, DiagnosticSeverity, Location, PublishDiagnosticsParams,
-};
+use lsp_types::{DiagnosticRelatedInformation, DiagnosticSeverity, Location, PublishDiagnosticsParams};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

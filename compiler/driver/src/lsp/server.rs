@@ -86,7 +86,8 @@ impl<'c> Server<'c> {
     /// What it says is not the protocol, or it has left.
     pub fn start(connection: &'c Connection, setup: &Setup) -> std::result::Result<Server<'c>, ProtocolError> {
         let (id, params) = connection.initialize_start()?;
-        let can = |path: &str| params.pointer(&format!("/capabilities/{path}")).and_then(Value::as_bool).unwrap_or(false);
+        let can =
+            |path: &str| params.pointer(&format!("/capabilities/{path}")).and_then(Value::as_bool).unwrap_or(false);
         let client = Client {
             pulls: params.pointer("/capabilities/textDocument/diagnostic").is_some(),
             refreshes_diagnostics: can("workspace/diagnostics/refreshSupport"),
@@ -265,7 +266,9 @@ impl<'c> Server<'c> {
                 }
                 self.reload();
             }
-            "textDocument/didSave" | "workspace/didChangeWatchedFiles" | "workspace/didChangeConfiguration" => self.reload(),
+            "textDocument/didSave" | "workspace/didChangeWatchedFiles" | "workspace/didChangeConfiguration" => {
+                self.reload()
+            }
             "workspace/didChangeWorkspaceFolders" => {
                 let params: DidChangeWorkspaceFoldersParams = serde_json::from_value(n.params)?;
                 let paths = |all: Vec<WorkspaceFolder>| -> Vec<PathBuf> {
@@ -576,9 +579,7 @@ fn capabilities(units: Units, client: Client) -> ServerCapabilities {
         code_lens_provider: Some(CodeLensOptions::default()),
         document_formatting_provider: Some(true.into()),
         document_range_formatting_provider: Some(true.into()),
-        rename_provider: Some(
-            RenameOptions { prepare_provider: Some(true), ..RenameOptions::default() }.into(),
-        ),
+        rename_provider: Some(RenameOptions { prepare_provider: Some(true), ..RenameOptions::default() }.into()),
         folding_range_provider: Some(true.into()),
         selection_range_provider: Some(true.into()),
         // A client that runs programs by itself has these names already.

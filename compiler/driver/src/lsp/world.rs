@@ -60,7 +60,9 @@ impl World {
             found: BTreeMap::new(),
             touched: false,
             offered: (FileId(0), vec![]),
-            library: crate::cache::DiskCache::default_dir().unwrap_or_else(std::env::temp_dir).join(format!("std-{}", env!("CARGO_PKG_VERSION"))),
+            library: crate::cache::DiskCache::default_dir()
+                .unwrap_or_else(std::env::temp_dir)
+                .join(format!("std-{}", env!("CARGO_PKG_VERSION"))),
         }
     }
 
@@ -68,7 +70,9 @@ impl World {
     pub fn path(&self, uri: &Uri) -> String {
         let Ok(path) = uri.to_file_path() else { return uri.to_string() };
         match path.strip_prefix(&self.library).ok().and_then(|rest| rest.to_str()) {
-            Some(rest) if library::FILES.iter().any(|(_, name, _)| *name == format!("std/{rest}")) => format!("std/{rest}"),
+            Some(rest) if library::FILES.iter().any(|(_, name, _)| *name == format!("std/{rest}")) => {
+                format!("std/{rest}")
+            }
             _ => path.to_string_lossy().into_owned(),
         }
     }
