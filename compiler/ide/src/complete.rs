@@ -281,25 +281,26 @@ fn of_value(
     let mut found = None;
     for way in &ways {
         db.set_text(root, way);
-        let cx = Analysis::new(db, root);
-        let members = || -> Option<Vec<Completion>> {
-            let (item, at) = cx.item_at(root, start)?;
-            let Spot::Member { base, .. } = spot(&item.syntax(cx.db).stmts, at)? else { return None };
-            let types = cx.types_here(item, base);
-            if types.is_empty() {
-                // What follows a call or an index is a tensor more often than anything else.
-                let value = !matches!(base.kind, ExprKind::Name(_)) && dotted(base).is_none();
-                return value.then(|| of_types(&cx, &[Ty::AnyTensor]));
-            }
-            Some(of_types(&cx, &types))
-        };
-        found = members();
+        found = of_member(&Analysis::new(db, root), root, start);
         if found.is_some() {
             break;
         }
     }
     db.set_text(root, text);
     found
+}
+
+/// Members of the value whose member stands at a byte.
+fn of_member(cx: &Analysis, root: FileId, byte: usize) -> Option<Vec<Completion>> {
+    let (item, at) = cx.item_at(root, byte)?;
+    let Spot::Member { base, .. } = spot(&item.syntax(cx.db).stmts, at)? else { return None };
+    let types = cx.types_here(item, base);
+    if types.is_empty() {
+        // What follows a call or an index is a tensor more often than anything else.
+        let value = !matches!(base.kind, ExprKind::Name(_)) && dotted(base).is_none();
+        return value.then(|| of_types(cx, &[Ty::AnyTensor]));
+    }
+    Some(of_types(cx, &types))
 }
 
 fn of_types(cx: &Analysis, types: &[Ty]) -> Vec<Completion> {

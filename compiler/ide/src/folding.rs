@@ -88,7 +88,8 @@ pub fn folds(cx: &Analysis, file: FileId) -> Vec<Fold> {
 /// What lies around a byte, from the smallest to the whole file.
 pub fn selections(cx: &Analysis, file: FileId, byte: usize) -> Vec<Range<usize>> {
     let text = cx.text(file);
-    let mut out: Vec<Range<usize>> = vec![0..text.len()];
+    let whole = 0..text.len();
+    let mut out = Vec::from([whole]);
     if let Some((item, at)) = cx.item_at(file, byte) {
         let around = |span: Span| span.start <= at && at <= span.end;
         let stmts = &item.syntax(cx.db).stmts;

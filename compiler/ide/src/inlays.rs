@@ -74,7 +74,7 @@ fn is_plain(e: &Expr) -> bool {
 }
 
 /// A type that helps whoever reads: one, and not that of a function or of what was wrong.
-fn one<'t>(types: &'t [Ty]) -> Option<&'t Ty> {
+fn one(types: &[Ty]) -> Option<&Ty> {
     match types {
         [ty] if !matches!(ty, Ty::FnRef(_) | Ty::Unknown | Ty::Error | Ty::Never | Ty::None) => Some(ty),
         _ => None,

@@ -88,7 +88,7 @@ impl World {
             label: label.clone(),
             documentation,
             parameters: Some(parameters),
-            active_parameter: active.clone(),
+            active_parameter: active,
         };
         Some(SignatureHelp { signatures: vec![one], active_signature: Some(0), active_parameter: active })
     }
