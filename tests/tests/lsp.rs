@@ -216,7 +216,8 @@ fn names_are_changed_wherever_they_stand() {
     let uri = s.uri("main.tsr");
     let edits_of = |s: &mut Session, needle: &str, further: usize| {
         let at = s.at(needle, 0, further);
-        let edit = s.ask_at("textDocument/rename", at, json!({"newName": "renamed"}));
+        let name = if needle.starts_with('N') { "Rows" } else { "renamed" };
+        let edit = s.ask_at("textDocument/rename", at, json!({"newName": name}));
         edit["changes"][&uri].as_array().map_or(0, Vec::len)
     };
     assert_eq!(edits_of(&mut s, "scale=3", 0), 3, "a parameter, its use and the call that names it");
@@ -228,9 +229,13 @@ fn names_are_changed_wherever_they_stand() {
     let refused = s.editor.response("textDocument/prepareRename", params);
     assert!(refused.response_result.is_err_and(|e| e.message == "`relu` is built in"));
     let at = s.at("def apply", 0, 4);
-    for (name, why) in
-        [("2x", "`2x` is no name"), ("for", "`for` is a word of the language"), ("mean_of", "something else")]
-    {
+    for (name, why) in [
+        ("2x", "`2x` is no name"),
+        ("for", "`for` is a word of the language"),
+        ("mean_of", "something else"),
+        ("print", "`print` is built in"),
+        ("N", "`N` is a size"),
+    ] {
         let params = json!({"textDocument": s.document(), "position": at, "newName": name});
         let refused = s.editor.response("textDocument/rename", params);
         assert!(refused.response_result.is_err_and(|e| e.message.contains(why)), "{name}");
@@ -366,6 +371,41 @@ fn programs_tests_and_stages_run_from_the_text_as_it_is() {
     assert!(graph["text"].as_str().is_some_and(|t| t.contains("graph.dot") && t.contains("graph.relu")), "{graph}");
     let unknown = json!({"command": "tessera.other", "arguments": [uri]});
     assert!(s.editor.response("workspace/executeCommand", unknown).response_result.is_err());
+}
+
+/// Texts at which the server was wrong once.
+#[test]
+fn small_texts_that_were_answered_wrongly() {
+    // A size of an annotation at the top of a file is a name of the file.
+    let text = "t: Tensor[A, 2, f32] = io.read_npy(\"a\")\nprint(A)\n";
+    let mut s = session_of(text, json!({}));
+    let at = s.at("print(A", 0, 6);
+    assert_eq!(s.lines("textDocument/definition", at.clone(), json!({})), [0]);
+    let edit = s.ask_at("textDocument/rename", at, json!({"newName": "Rows"}));
+    assert_eq!(edit["changes"][s.uri("main.tsr")].as_array().map(Vec::len), Some(2));
+    // What an import calls something is renamed in that file alone.
+    let text = "from parts import twice as double\nprint(double(2))\n";
+    let mut s = session_of(text, json!({}));
+    let at = s.at("double", 1, 0);
+    let edit = s.ask_at("textDocument/rename", at, json!({"newName": "again"}));
+    assert_eq!(edit["changes"].as_object().map(|c| c.len()), Some(1));
+    assert_eq!(edit["changes"][s.uri("main.tsr")].as_array().map(Vec::len), Some(2));
+    // A line may end with a carriage return alone.
+    let mut s = session_of("x = \"\"\"aaaa\r\"\"\"\n", json!({}));
+    let tokens = s.ask("textDocument/semanticTokens/full", json!({}));
+    let data: Vec<u64> = tokens["data"].as_array().map_or(vec![], |d| d.iter().filter_map(Value::as_u64).collect());
+    assert!(data.chunks(5).all(|t| t[2] > 0 && t[2] < 20), "{data:?}");
+    // A module that is opened after it was missed, and a file that is asked for without being open.
+    let mut s = session_of("import notyet\nprint(notyet.q)\n", json!({}));
+    let uri = s.uri("main.tsr");
+    assert_eq!(s.editor.diagnostics(&uri).len(), 1);
+    let missed = s.uri("notyet.tsr");
+    s.editor.open(&missed, "q = 1\n");
+    assert_eq!(s.editor.diagnostics(&uri), [] as [Value; 0]);
+    std::fs::write(s.folder.path().join("wrong.tsr"), "def f(x: int) -> str:\n    return x\n").expect("a file");
+    let wrong = json!({"textDocument": {"uri": s.uri("wrong.tsr")}});
+    let pulled = s.editor.ask("textDocument/diagnostic", wrong);
+    assert_eq!(pulled["items"][0]["code"], "E0204");
 }
 
 #[test]

@@ -151,7 +151,9 @@ fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
                 inst.params.get(i).filter(|(n, _)| *n == p.name.text).map_or(Ty::Unknown, |(_, t)| t.clone())
             };
             if let Some(known) = one(&[ty(first)]).filter(|_| same(&ty)) {
-                let writable = is_writable(cx, item, p.name.span.start, known) && p.default.is_none();
+                // What a decorator makes of a function may need them open.
+                let writable =
+                    def.decorators.is_empty() && is_writable(cx, item, p.name.span.start, known) && p.default.is_none();
                 out.push(Inlay { writable, ..inlay(at(p.name.span.end), Sort::Type, format!(": {known}")) });
             }
         }
@@ -163,7 +165,7 @@ fn types(cx: &Analysis, item: Item, start: usize, out: &mut Vec<Inlay>) {
             let text = item.text(cx.db);
             let head = text.get(def.head.start as usize..def.head.end as usize).unwrap_or("").trim_end();
             let end = def.head.start as usize + head.strip_suffix(':').unwrap_or(head).trim_end().len();
-            let writable = is_writable(cx, item, def.name.span.end, &first.ret);
+            let writable = def.decorators.is_empty() && is_writable(cx, item, def.name.span.end, &first.ret);
             out.push(Inlay { writable, ..inlay(start + end, Sort::Type, format!(" -> {}", first.ret)) });
         }
     }

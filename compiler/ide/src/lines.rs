@@ -31,14 +31,18 @@ pub struct Position {
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     starts: Vec<usize>,
+    /// Whether every character of the line is a byte: its columns are bytes in all units.
+    plain: Vec<bool>,
 }
 
 impl Lines {
     pub fn of(text: &str) -> Lines {
         let bytes = text.as_bytes();
         let ends = |i: &usize| bytes[*i] == b'\n' || bytes[*i] == b'\r' && bytes.get(i + 1) != Some(&b'\n');
-        let starts = std::iter::once(0).chain((0..bytes.len()).filter(ends).map(|i| i + 1)).collect();
-        Lines { starts }
+        let starts: Vec<usize> = std::iter::once(0).chain((0..bytes.len()).filter(ends).map(|i| i + 1)).collect();
+        let end = |i: usize| starts.get(i + 1).copied().unwrap_or(bytes.len());
+        let plain = starts.iter().enumerate().map(|(i, start)| bytes[*start..end(i)].is_ascii()).collect();
+        Lines { starts, plain }
     }
 
     pub fn count(&self) -> usize {
@@ -55,6 +59,9 @@ impl Lines {
     pub fn byte(&self, text: &str, at: Position, units: Units) -> usize {
         let range = self.range(at.line, text);
         let line = text[range.clone()].trim_end_matches(['\n', '\r']);
+        if self.plain.get(at.line as usize).is_none_or(|plain| *plain) {
+            return range.start + line.len().min(at.column as usize);
+        }
         let mut column = 0;
         for (i, c) in line.char_indices() {
             column += units.of(c);
@@ -70,6 +77,9 @@ impl Lines {
         let byte = byte.min(text.len());
         let line = self.starts.partition_point(|start| *start <= byte) - 1;
         let start = self.starts[line];
+        if self.plain[line] {
+            return Position { line: line as u32, column: (byte - start) as u32 };
+        }
         let before = text[start..].char_indices().take_while(|(i, c)| start + i + c.len_utf8() <= byte);
         Position { line: line as u32, column: before.map(|(_, c)| units.of(c)).sum() }
     }

@@ -35,7 +35,14 @@ impl Analysis<'_> {
             if !words.iter().any(|w| text.contains(&**w)) {
                 continue;
             }
-            for token in lex(&text).iter().filter(|t| t.kind == Tok::Name && words.contains(t.text(&text))) {
+            let tokens = lex(&text);
+            let here: Vec<_> = tokens.iter().filter(|t| t.kind == Tok::Name && words.contains(t.text(&text))).collect();
+            // Members are known by the types of what stands before them.
+            if matches!(symbol, Symbol::Field(..) | Symbol::OfTensor(_) | Symbol::Method(_)) {
+                let items = here.iter().filter_map(|t| Some(self.item_at(file, t.start as usize)?.0.id(self.db)));
+                self.ask_of(&items.collect::<Vec<_>>());
+            }
+            for token in here {
                 let found = self.symbol_at(file, token.start as usize);
                 if let Some((place, _)) = found.filter(|(p, s)| s == symbol && p.range() == token.range()) {
                     let binds = self.binds(&place);

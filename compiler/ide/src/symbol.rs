@@ -38,13 +38,17 @@ pub enum Symbol {
     Method(Arc<str>),
 }
 
-/// Attributes of tensors that are no methods, with what they are.
+/// Attributes and methods of tensors that are no operators, with what they are.
 pub const ATTRIBUTES: &[(&str, &str)] = &[
     ("shape", "The sizes of its dims, as a tuple of ints."),
     ("dtype", "The type of its elements."),
     ("T", "The tensor with its dims in reverse order."),
     ("ndim", "How many dims it has."),
     ("size", "How many elements it has."),
+    ("sharding", "How it lies on its mesh."),
+    ("item", "`x.item()`: the number in a tensor of one element."),
+    ("tolist", "`x.tolist()`: its elements in lists, one inside of the other for each dim."),
+    ("copy", "`x.copy()`: the tensor; values never change under another name."),
 ];
 
 /// Names of types that annotations apply.
@@ -65,7 +69,9 @@ impl Analysis<'_> {
         if let Some(spot) = spot(&syntax.stmts, at) {
             let symbol = self.of_spot(item, spot);
             // `as` names of an import are bound: they stand for what is imported.
-            return symbol.map(|s| (spot.name().span, s)).or_else(|| self.bound(item, at));
+            let bound = self.bound(item, at);
+            let span = bound.as_ref().map_or(spot.name().span, |(span, _)| *span);
+            return symbol.map(|s| (span, s)).or(bound);
         }
         let read = names.uses.iter().find(|u| touches(u.span, at));
         let found = self.bound(item, at).or_else(|| {
@@ -101,7 +107,8 @@ impl Analysis<'_> {
         match b.kind {
             Kind::Function => Some(Symbol::Def(id)),
             Kind::Struct => Some(Symbol::Struct(id)),
-            Kind::Size => Some(Symbol::Local { item: id, binding }),
+            // An annotation at the top of a file names a size for all that follows.
+            Kind::Size => Some(Symbol::Variable(file, b.name.clone())),
             _ => self.top(file, &b.name),
         }
     }
@@ -128,6 +135,9 @@ impl Analysis<'_> {
         }
         if builtins::MODULES.contains(&name) {
             return Some(Symbol::Module(name.into()));
+        }
+        if name.starts_with(char::is_uppercase) && self.bound_in_file(file, name).is_some() {
+            return Some(Symbol::Variable(file, name.into()));
         }
         let known = builtins::FUNCTIONS.contains(&name) || TYPES.contains(&name) || DType::parse(name).is_some();
         known.then(|| Symbol::Builtin(name.into()))
@@ -214,6 +224,9 @@ impl Analysis<'_> {
     /// What the path of an import names.
     fn module(&self, file: FileId, path: &[Name]) -> Option<Symbol> {
         let dotted = tessera_resolve::syntax::dotted_path(path);
+        if &*dotted == "std" {
+            return Some(Symbol::Module(dotted));
+        }
         match self.file(file)?.imports(self.db).get(&dotted) {
             Some(Target::File(id)) => Some(Symbol::File(*id)),
             _ => modules::members(&dotted).first().map(|_| Symbol::Module(dotted.clone())),
@@ -322,7 +335,7 @@ impl Analysis<'_> {
         self.heads(file).iter().find_map(|head| {
             let names = self.item(head.id)?.names(self.db).clone();
             let of_file = |(i, b): &(usize, &tessera_resolve::names::Binding)| {
-                *b.name == *name && b.kind != Kind::Size && names.is_of_file(BindingId(*i as u32))
+                *b.name == *name && names.is_of_file(BindingId(*i as u32))
             };
             let (_, binding) = names.bindings.iter().enumerate().find(of_file)?;
             self.place(*binding.places.first()?)

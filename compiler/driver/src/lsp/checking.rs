@@ -127,6 +127,14 @@ impl World {
         }
     }
 
+    /// What is wrong with a file that is not open.
+    pub fn checked_now(&mut self, root: FileId) -> Vec<lsp_types::Diagnostic> {
+        self.found.insert(root, Arc::new(Found::of(check_only(&self.db, root))));
+        let items = self.of_file(root);
+        self.found.remove(&root);
+        items
+    }
+
     /// Takes what a thread found.
     pub fn take(&mut self, result: Result) {
         for (root, found) in result.found {

@@ -123,7 +123,7 @@ impl World {
         for token in coloring(&cx, id, part) {
             // A token is in one line: what spans several is cut.
             let mut at = token.range.start;
-            for piece in text[token.range.clone()].split_inclusive('\n') {
+            for piece in text[token.range.clone()].split_inclusive(['\n', '\r']) {
                 let shown = piece.trim_end_matches(['\n', '\r']);
                 let range = ruler.range(at..at + shown.len());
                 at += piece.len();

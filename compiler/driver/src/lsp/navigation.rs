@@ -56,9 +56,10 @@ impl World {
     pub fn renamable(&mut self, id: FileId, at: Position) -> Result<PrepareRenameResult, Refused> {
         let cx = self.analysis(id);
         let text = cx.text(id);
-        let (place, symbol) = rename::renamable(&cx, id, self.byte(&text, at)).map_err(Refused::because)?;
+        let (place, _) = rename::renamable(&cx, id, self.byte(&text, at)).map_err(Refused::because)?;
+        let placeholder = text.get(place.range()).unwrap_or("").to_owned();
         let range = self.range(&text, place.range());
-        Ok(PrepareRenamePlaceholder { range, placeholder: cx.name(&symbol).to_string() }.into())
+        Ok(PrepareRenamePlaceholder { range, placeholder }.into())
     }
 
     fn called(&self, cx: &Analysis, symbol: &Symbol) -> Option<CallHierarchyItem> {

@@ -246,6 +246,8 @@ impl<'c> Server<'c> {
                 let params: DidOpenTextDocumentParams = serde_json::from_value(n.params)?;
                 let d = params.text_document;
                 self.set(d.uri, d.text, d.version);
+                // Others may have asked for it before it was there.
+                self.reload();
             }
             "textDocument/didChange" => {
                 let params: DidChangeTextDocumentParams = serde_json::from_value(n.params)?;
@@ -339,7 +341,10 @@ impl<'c> Server<'c> {
             "textDocument/diagnostic" => {
                 let p: DocumentDiagnosticParams = params(request.params)?;
                 let file = self.file(&p.text_document.uri)?;
-                if self.dirty || !self.world.found.contains_key(&file) && self.world.open(file).is_some() {
+                if self.world.open(file).is_none() {
+                    let items = self.world.checked_now(file);
+                    self.send(Response::new_ok(id, json!({"kind": "full", "items": items})));
+                } else if self.dirty || !self.world.found.contains_key(&file) {
                     self.waiting.push((id, file));
                 } else {
                     self.answer_diagnostics(id, file);
