@@ -205,13 +205,24 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<CacheAction>,
     },
-    /// Run `test_*` functions and `>>>` examples in docstrings
+    /// Run `test_*` functions, and `>>>` examples in docstrings and Markdown
+    ///
+    /// A test function with parameters is called with drawn ones: tensors of small and prime sizes by its annotations, ints,
+    /// floats and bools. The examples of a Markdown file are one session, from its top to its end. With `--json` there is an
+    /// object a case, a line each, on standard output.
     Test {
-        #[arg(required = true)]
+        /// Programs, Markdown files, or folders with such
+        #[arg(required = true, value_name = "PATHS")]
         files: Vec<PathBuf>,
         /// Only tests whose name contains this
-        #[arg(short = 'k', value_name = "SUBSTRING")]
+        #[arg(short = 'k', long = "filter", value_name = "TEXT")]
         only: Option<String>,
+        /// Files that are tested at once (default: as many as there are cores)
+        #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+        jobs: Option<u32>,
+        /// Write the results to this file as JUnit XML
+        #[arg(long, value_name = "FILE")]
+        junit: Option<PathBuf>,
     },
     /// The interactive session (also: `tessera` alone)
     Repl,

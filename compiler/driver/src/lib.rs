@@ -41,7 +41,7 @@ pub mod explain;
 pub mod interpret;
 pub mod emit;
 mod plan;
-pub mod testing;
 pub mod repl;
+pub mod testing;
 mod lsp;
 pub mod commands;

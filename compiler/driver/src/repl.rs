@@ -6,6 +6,7 @@
 
 pub mod input;
 pub mod interrupts;
+pub mod output;
 pub mod value;
 pub mod state;
 pub mod directive;

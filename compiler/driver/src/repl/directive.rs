@@ -4,7 +4,6 @@ use super::state::{Outcome, State};
 use super::value::of_each;
 use crate::cli::Ir;
 use crate::files::Disk;
-use crate::program::out;
 use clap::ValueEnum;
 use tessera_infer::db::Entity;
 use tessera_infer::describe;
@@ -40,7 +39,7 @@ pub fn run(state: &mut State, line: &str) -> Outcome {
         "type" => type_of(state, arg),
         "emit" => emit(state, arg),
         "explain" => match crate::explain::explain(Some(arg)) {
-            Ok(text) => done(&text),
+            Ok(text) => done(state, &text),
             Err(why) => wrong(&why.replace("`tessera explain` lists", "`tessera explain` (outside) lists")),
         },
         "time" => time(state, arg),
@@ -50,7 +49,7 @@ pub fn run(state: &mut State, line: &str) -> Outcome {
             Outcome::Done
         }
         "quit" => Outcome::Exit(state.code()),
-        _ => done(&help()),
+        _ => done(state, &help()),
     }
 }
 
@@ -62,8 +61,8 @@ pub fn leaves(state: &State, text: &str) -> bool {
         && !state.checker.names().iter().any(|(n, _)| &**n == word)
 }
 
-fn done(text: &str) -> Outcome {
-    out(text);
+fn done(state: &State, text: &str) -> Outcome {
+    state.say(text);
     Outcome::Done
 }
 
@@ -95,10 +94,10 @@ fn type_of(state: &mut State, text: &str) -> Outcome {
     if let Some((_, Entity::Def(id))) = known
         && let Some(head) = state.checker.head(id)
     {
-        return done(&format!("{head}\n"));
+        return done(state, &format!("{head}\n"));
     }
     match state.checker.type_of(text, &Disk) {
-        Ok(ty) => done(&format!("{}\n", describe(&of_each(&ty)))),
+        Ok(ty) => done(state, &format!("{}\n", describe(&of_each(&ty)))),
         Err(diagnostics) if diagnostics.is_empty() => wrong("`:type` takes an expression"),
         Err(diagnostics) => {
             state.setup.show(&diagnostics, &state.checker.database().source_map());
@@ -130,12 +129,13 @@ fn emit(state: &mut State, arg: &str) -> Outcome {
     }
     if graphs.is_empty() {
         return done(
+            state,
             "no tensor code runs here; give an expression that computes a tensor, such as a call of a function\n",
         );
     }
     for graph in &graphs {
         match crate::emit::text_of(&backend, graph, form) {
-            Ok(text) => crate::program::out(&text),
+            Ok(text) => state.say(&text),
             Err(d) => {
                 state.setup.show(&[*d], &state.checker.database().source_map());
                 return Outcome::Failed;
@@ -168,5 +168,5 @@ fn names(state: &State) -> Outcome {
         };
         text.push_str(&format!("{line}\n"));
     }
-    done(&text)
+    done(state, &text)
 }

@@ -2,6 +2,7 @@
 //! executor of their tensor regions.
 
 use super::interrupts::Interrupts;
+use super::output::{Buffer, Each};
 use super::{directive, input, value};
 use crate::backend::Backend;
 use crate::files::Disk;
@@ -9,10 +10,11 @@ use crate::program::{self, Ready, Setup, diagnostic, out};
 use crate::regions::{Executor, Reports, SharedExecutor};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::GlobalId;
@@ -55,6 +57,14 @@ pub struct State<'a> {
     inputs: usize,
     piped: bool,
     failed: bool,
+    output: Output,
+}
+
+/// Where output goes.
+enum Output {
+    Stdout,
+    /// What a session shows, and the same with values without their types.
+    Held([Buffer; 2]),
 }
 
 /// What runs the inputs; made with the first one.
@@ -68,10 +78,12 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(setup: &Setup) -> Engine {
-        let stdout = std::io::stdout();
-        let by_line = stdout.is_terminal();
-        let mut machine = Machine::new(Box::new(stdout), by_line, vec![], setup.stack_bytes);
+    fn new(setup: &Setup, output: &Output) -> Engine {
+        let (sink, by_line): (Box<dyn Write>, bool) = match output {
+            Output::Stdout => (Box::new(std::io::stdout()), std::io::stdout().is_terminal()),
+            Output::Held(buffers) => (Box::new(Each(buffers.clone())), false),
+        };
+        let mut machine = Machine::new(sink, by_line, vec![], setup.stack_bytes);
         machine.keep_globals();
         let reports = Reports::default();
         let pool = setup.pool();
@@ -112,6 +124,47 @@ impl<'a> State<'a> {
             inputs: 0,
             piped,
             failed: false,
+            output: Output::Stdout,
+        }
+    }
+
+    /// A session whose output is held; nothing but its flag interrupts it.
+    pub fn held(setup: &'a Setup, output: [Buffer; 2]) -> State<'a> {
+        State {
+            setup,
+            checker: Checker::new(),
+            times: Times::default(),
+            echo: true,
+            engine: None,
+            interrupts: Interrupts::default(),
+            told: BTreeSet::new(),
+            inputs: 0,
+            piped: true,
+            failed: false,
+            output: Output::Held(output),
+        }
+    }
+
+    /// The flag that stops what runs.
+    pub fn interrupt_flag(&mut self) -> Arc<AtomicBool> {
+        self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output)).machine.interrupt_flag()
+    }
+
+    /// Shows a text as a command of the session does.
+    pub fn say(&self, text: &str) {
+        self.say_as(text, text);
+    }
+
+    /// Shows a text; to whom values are shown without types, `bare`.
+    fn say_as(&self, text: &str, bare: &str) {
+        match &self.output {
+            Output::Stdout => out(text),
+            Output::Held(buffers) => {
+                for (buffer, text) in buffers.iter().zip([text, bare]) {
+                    // Memory takes all.
+                    let _ = buffer.clone().write_all(text.as_bytes());
+                }
+            }
         }
     }
 
@@ -141,14 +194,27 @@ impl<'a> State<'a> {
         u8::from(self.piped && self.failed)
     }
 
+    /// As [`State::take`], of an input that stands at a line of a file.
+    pub fn take_from(&mut self, path: &str, line: usize, text: &str) -> Outcome {
+        if text.trim_start().starts_with(':') {
+            return self.take(text);
+        }
+        self.times = Times::default();
+        self.parts(path, &format!("{}{text}", "\n".repeat(line.saturating_sub(1))))
+    }
+
     /// Checks and runs the statements of an input. The first that fails ends it; those before
     /// it have counted.
     pub fn eval(&mut self, text: &str) -> Outcome {
         self.inputs += 1;
         self.times = Times::default();
         let path = format!("<input {}>", self.inputs);
+        self.parts(&path, text)
+    }
+
+    fn parts(&mut self, path: &str, text: &str) -> Outcome {
         for part in input::parts(text) {
-            match self.part(&path, text, part) {
+            match self.part(path, text, part) {
                 Outcome::Done => {}
                 other => return other,
             }
@@ -178,7 +244,7 @@ impl<'a> State<'a> {
             return Outcome::Failed;
         }
         let ready = Ready { program: Arc::new(program), lowered, sources: checked.sources };
-        let engine = self.engine.get_or_insert_with(|| Engine::new(self.setup));
+        let engine = self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output));
         let loaded = match engine.load(&ready) {
             Ok(l) => l,
             Err(d) => {
@@ -243,15 +309,15 @@ impl<'a> State<'a> {
         match engine.machine.global_text(id) {
             Some(text) if !matches!(ty, Ty::FnRef(_) | Ty::Fn(..)) => {
                 let between = if text.contains('\n') { '\n' } else { ' ' };
-                out(&format!("{shown}{between}{text}\n"));
+                self.say_as(&format!("{shown}{between}{text}\n"), &format!("{text}\n"));
             }
-            _ => out(&format!("{shown}\n")),
+            _ => self.say(&format!("{shown}\n")),
         }
     }
 
     /// Runs an input and gives the graphs of the tensor regions that it called.
     pub fn graphs(&mut self, text: &str) -> (Outcome, Vec<tessera_ir::graph::Graph>, Rc<Backend>) {
-        let backend = self.engine.get_or_insert_with(|| Engine::new(self.setup)).backend.clone();
+        let backend = self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output)).backend.clone();
         backend.watch();
         let echo = std::mem::replace(&mut self.echo, false);
         let outcome = self.eval(text);
