@@ -163,6 +163,9 @@ pub enum Command {
         /// Print and change nothing; exit 1 if a file is not in canonical form
         #[arg(long, conflicts_with = "write")]
         check: bool,
+        /// Print the programs, which is done without an option too
+        #[arg(long, conflicts_with_all = ["write", "check"])]
+        stdout: bool,
     },
     /// Show what a program becomes
     ///
@@ -226,6 +229,21 @@ pub enum Command {
     },
     /// The interactive session (also: `tessera` alone)
     Repl,
+    /// Begin a project: a folder with a small program, a test and a README
+    New {
+        /// The folder, which must not be there yet
+        name: PathBuf,
+    },
+    /// Print what completes this command line in a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Help on a command, an operator, a code or a function of the standard library
+    Help {
+        /// `run`, `softmax`, `E0201`, `nn.linear`; nothing lists the commands
+        topic: Option<String>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

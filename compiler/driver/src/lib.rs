@@ -43,5 +43,7 @@ pub mod emit;
 mod plan;
 pub mod repl;
 pub mod testing;
+mod help;
+mod new;
 mod lsp;
 pub mod commands;

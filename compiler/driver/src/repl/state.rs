@@ -3,7 +3,7 @@
 
 use super::interrupts::Interrupts;
 use super::output::{Buffer, Each};
-use super::{directive, input, value};
+use super::{directive, input, look, value};
 use crate::backend::Backend;
 use crate::files::Disk;
 use crate::program::{self, Ready, Setup, diagnostic, out};
@@ -58,6 +58,10 @@ pub struct State<'a> {
     piped: bool,
     failed: bool,
     output: Output,
+    /// The inputs that ran to their end, in order.
+    pub accepted: Vec<String>,
+    /// Inputs are remembered.
+    pub recording: bool,
 }
 
 /// Where output goes.
@@ -125,6 +129,8 @@ impl<'a> State<'a> {
             piped,
             failed: false,
             output: Output::Stdout,
+            accepted: vec![],
+            recording: true,
         }
     }
 
@@ -142,6 +148,8 @@ impl<'a> State<'a> {
             piped: true,
             failed: false,
             output: Output::Held(output),
+            accepted: vec![],
+            recording: true,
         }
     }
 
@@ -173,6 +181,7 @@ impl<'a> State<'a> {
         self.checker = Checker::new();
         self.engine = None;
         self.told.clear();
+        self.accepted.clear();
     }
 
     /// Does what an input says.
@@ -183,7 +192,10 @@ impl<'a> State<'a> {
         let outcome = match text.trim().strip_prefix(':') {
             Some(rest) => directive::run(self, rest),
             None if directive::leaves(self, text) => Outcome::Exit(self.code()),
-            None => self.eval(text),
+            None => match look::asked(text) {
+                Some((path, source)) => look::look(self, path, source),
+                None => self.eval(text),
+            },
         };
         self.failed |= outcome == Outcome::Failed;
         outcome
@@ -212,7 +224,46 @@ impl<'a> State<'a> {
         self.parts(&path, text)
     }
 
+    /// As [`State::eval`], without showing values.
+    pub fn eval_silently(&mut self, text: &str) -> Outcome {
+        let echo = std::mem::replace(&mut self.echo, false);
+        let outcome = self.eval(text);
+        self.echo = echo;
+        outcome
+    }
+
+    /// Runs the text of a file as an input, without showing values.
+    pub fn load(&mut self, path: &str, text: &str) -> Outcome {
+        self.times = Times::default();
+        let echo = std::mem::replace(&mut self.echo, false);
+        let outcome = self.parts(path, text);
+        self.echo = echo;
+        outcome
+    }
+
+    /// The type of a variable's value.
+    pub fn type_of_variable(&self, name: &str) -> Option<String> {
+        let variable = self.checker.variables().into_iter().find(|v| &*v.name == name)?;
+        let id = host::GlobalId(variable.id.0);
+        let value = self.engine.as_ref().and_then(|e| e.machine.global(id));
+        Some(value::type_text(&variable.ty, value.as_ref()))
+    }
+
+    /// Tells that a command was wrong.
+    pub fn wrong(&self, message: &str) -> Outcome {
+        self.setup.show(&[Diagnostic::new(Code::E0602, Span::NONE, message)], &SourceMap::default());
+        Outcome::Failed
+    }
+
     fn parts(&mut self, path: &str, text: &str) -> Outcome {
+        let shown = self.echo && !input::is_silent(text);
+        let echo = std::mem::replace(&mut self.echo, shown);
+        let outcome = self.each_part(path, text);
+        self.echo = echo;
+        outcome
+    }
+
+    fn each_part(&mut self, path: &str, text: &str) -> Outcome {
         for part in input::parts(text) {
             match self.part(path, text, part) {
                 Outcome::Done => {}
@@ -225,6 +276,7 @@ impl<'a> State<'a> {
     fn part(&mut self, path: &str, text: &str, part: Range<usize>) -> Outcome {
         let start = Instant::now();
         let before: BTreeMap<GlobalId, Ty> = self.checker.variables().into_iter().map(|v| (v.id, v.ty)).collect();
+        let own = text.get(part.clone()).unwrap_or("").to_owned();
         let Some(checked) = survived(|| self.checker.check_part(path, text, part, &Disk)) else {
             return Outcome::Failed;
         };
@@ -263,6 +315,9 @@ impl<'a> State<'a> {
         self.times.run += start.elapsed();
         match stop {
             None => {
+                if self.recording {
+                    self.accepted.push(own);
+                }
                 self.show_last(checked.last.as_ref());
                 Outcome::Done
             }
@@ -304,12 +359,14 @@ impl<'a> State<'a> {
     fn show_last(&self, last: Option<&Last>) {
         let (Some(Last { ty, global: Some(id) }), Some(engine), true) = (last, &self.engine, self.echo) else { return };
         let id = host::GlobalId(id.0);
-        let shown = value::type_text(ty, engine.machine.global(id).as_ref());
+        let value = engine.machine.global(id);
+        let shown = value::type_text(ty, value.as_ref());
+        let facts = value.as_ref().and_then(value::facts).map_or_else(String::new, |f| f + "\n");
         let shown = if self.setup.colors_out() { format!("\x1b[36m{shown}\x1b[0m") } else { shown };
         match engine.machine.global_text(id) {
             Some(text) if !matches!(ty, Ty::FnRef(_) | Ty::Fn(..)) => {
                 let between = if text.contains('\n') { '\n' } else { ' ' };
-                self.say_as(&format!("{shown}{between}{text}\n"), &format!("{text}\n"));
+                self.say_as(&format!("{shown}{between}{text}\n{facts}"), &format!("{text}\n"));
             }
             _ => self.say(&format!("{shown}\n")),
         }
@@ -319,9 +376,7 @@ impl<'a> State<'a> {
     pub fn graphs(&mut self, text: &str) -> (Outcome, Vec<tessera_ir::graph::Graph>, Rc<Backend>) {
         let backend = self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output)).backend.clone();
         backend.watch();
-        let echo = std::mem::replace(&mut self.echo, false);
-        let outcome = self.eval(text);
-        self.echo = echo;
+        let outcome = self.eval_silently(text);
         let graphs = backend.watched().into_iter().map(|(_, optimised)| optimised).collect();
         (outcome, graphs, backend)
     }
