@@ -17,7 +17,12 @@ const DOCUMENT: &str = "# Title\n\n```tessera\n>>> x = op.arange(6).reshape((2, 
 /// Tests in a folder with a program, a document, a hidden test and a program that does not check and has no test.
 fn tested(args: &[&str]) -> (Ran, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("a folder");
-    let files = [("a.tsr", PROGRAM), ("doc.md", DOCUMENT), (".hidden/h.tsr", "def test_h(): assert False\n"), ("sub/p.tsr", "print(y)\n")];
+    let files = [
+        ("a.tsr", PROGRAM),
+        ("doc.md", DOCUMENT),
+        (".hidden/h.tsr", "def test_h(): assert False\n"),
+        ("sub/p.tsr", "print(y)\n"),
+    ];
     for (name, text) in files {
         let path = dir.path().join("t").join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -84,7 +89,11 @@ fn a_filter_names_something() {
     assert!(ran.code == 2 && ran.err.contains("did you mean `test_ok`?"), "{}", ran.err);
     // What a block needs of those before it runs.
     let (ran, _dir) = tested(&["test", "t/doc.md", "-k", "line 18"]);
-    assert!(ran.out.starts_with("FAILED  example at line 18") && ran.out.contains("\n0 passed, 1 failed"), "{}", ran.out);
+    assert!(
+        ran.out.starts_with("FAILED  example at line 18") && ran.out.contains("\n0 passed, 1 failed"),
+        "{}",
+        ran.out
+    );
     assert_eq!(tested(&["test"]).0.code, 2);
     assert_eq!(tested(&["test", "nowhere"]).0.code, 1);
 }

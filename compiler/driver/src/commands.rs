@@ -90,8 +90,7 @@ pub fn main(stack_bytes: usize) -> u8 {
         Some(Command::Cache { action }) => cache(&setup, action),
         Some(Command::Test { files, only, jobs, junit }) => {
             let jobs = jobs.map(|n| n as usize);
-            let asked =
-                crate::testing::Asked { paths: &files, only: only.as_deref(), jobs, junit: junit.as_deref() };
+            let asked = crate::testing::Asked { paths: &files, only: only.as_deref(), jobs, junit: junit.as_deref() };
             crate::testing::test(&setup, &asked)
         }
     }

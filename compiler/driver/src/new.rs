@@ -77,8 +77,11 @@ pub fn new(setup: &Setup, path: &Path) -> u8 {
     if path.symlink_metadata().is_ok() {
         return wrong(Code::E0706, format!("`{}` is there already, and nothing of it is overwritten", path.display()));
     }
-    // Under another name until it is whole: either all of it is there or nothing.
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        return wrong(Code::E0706, format!("there is no folder `{}`", parent.display()));
+    }
+    // Under another name until it is whole: either all of it is there or nothing.
     let readme = README.replace("NAME", &name);
     let files = [("main.tsr", PROGRAM), ("model.tsr", MODEL), ("README.md", readme.as_str())];
     let made = tempfile::Builder::new().prefix(".tessera-new-").tempdir_in(parent).and_then(|dir| {

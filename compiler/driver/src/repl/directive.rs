@@ -1,7 +1,7 @@
 //! Commands of the session: `:type`, `:emit` and the like.
 
-use super::state::{Outcome, State};
 use super::look;
+use super::state::{Outcome, State};
 use super::value::of_each;
 use crate::cli::Ir;
 use crate::files::Disk;

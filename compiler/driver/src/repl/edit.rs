@@ -158,8 +158,9 @@ impl ConditionalEventHandler for UnindentKey {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
         let before = context.line().get(..context.pos())?;
         let line = before.rsplit('\n').next().unwrap_or("");
-        let blanks = !line.is_empty() && line.bytes().all(|b| b == b' ');
-        blanks.then(|| Cmd::Kill(Movement::BackwardChar(((line.len() - 1) % INDENT + 1) as RepeatCount)))
+        let blanks = before.len() == line.len() && !line.is_empty() && line.bytes().all(|b| b == b' ');
+        // A count of characters would be taken for that of the key.
+        blanks.then(|| Cmd::Replace(Movement::BeginningOfLine, Some(" ".repeat((line.len() - 1) / INDENT * INDENT))))
     }
 }
 
@@ -170,7 +171,8 @@ fn indent_after(before: &str) -> String {
     let Some(last) = before.lines().rfind(|l| !l.trim().is_empty()) else { return String::new() };
     // A string or a bracket that is open has an order of its own.
     let tokens = lex(before);
-    let depth = tokens.iter().fold(0i64, |d, t| d + i64::from(t.kind.closer().is_some()) - i64::from(t.kind.is_closer()));
+    let depth =
+        tokens.iter().fold(0i64, |d, t| d + i64::from(t.kind.closer().is_some()) - i64::from(t.kind.is_closer()));
     if depth != 0 || tokens.iter().any(|t| matches!(t.kind, Tok::OpenStr | Tok::FBroken)) {
         return String::new();
     }

@@ -22,7 +22,9 @@ pub fn asked(text: &str) -> Option<(&str, bool)> {
 
 /// Whether a text is `a.b.c`.
 fn is_path(text: &str) -> bool {
-    let name = |n: &str| n.starts_with(|c: char| c.is_alphabetic() || c == '_') && n.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let name = |n: &str| {
+        n.starts_with(|c: char| c.is_alphabetic() || c == '_') && n.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
     text.split('.').all(name)
 }
 
@@ -57,8 +59,8 @@ fn texts(path: &str) -> Vec<String> {
     if surface::find(path).is_some() {
         out.push(format!("op.{path}"));
     }
-    if let Some(name) = path.strip_prefix("Tensor.") {
-        out.push(format!("op.zeros((1,)).{name}"));
+    for (ty, value) in [("Tensor.", "op.zeros((1,))"), ("str.", "\"\"")] {
+        out.extend(path.strip_prefix(ty).map(|name| format!("{value}.{name}")));
     }
     out
 }
@@ -84,11 +86,19 @@ fn about(state: &mut State, text: &str, source: bool) -> Option<String> {
         return Some(format!("{place}{}", item.text(db).trim_end()));
     }
     let found = hover(&cx, file, byte)?;
-    Some(found.markdown.lines().filter(|l| !l.starts_with("```")).collect::<Vec<_>>().join("\n"))
+    // At a prompt a function is called by the next input.
+    let shown = |l: &&str| !l.starts_with("```") && !l.starts_with("Nothing calls it: ");
+    let lines: Vec<&str> = found.markdown.lines().filter(shown).collect();
+    let mut out = lines.join("\n");
+    while out.contains("\n\n\n") {
+        out = out.replace("\n\n\n", "\n\n");
+    }
+    Some(out)
 }
 
 fn hint(state: &State, path: &str) -> String {
-    let own = state.checker.names().into_iter().map(|(n, _)| n).chain(state.checker.variables().into_iter().map(|v| v.name));
+    let own =
+        state.checker.names().into_iter().map(|(n, _)| n).chain(state.checker.variables().into_iter().map(|v| v.name));
     let names: Vec<String> = own.map(|n| n.to_string()).chain(surface::all().map(|d| d.name.to_owned())).collect();
     let near = tessera_base::nearest(path.strip_prefix("op.").unwrap_or(path), names.iter().map(String::as_str));
     near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))

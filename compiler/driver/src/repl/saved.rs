@@ -22,7 +22,8 @@ pub fn program(inputs: &[String]) -> String {
     let mut defined: BTreeMap<String, usize> = BTreeMap::new();
     for input in inputs {
         for item in &split(input).items {
-            let text = input.get(item.range.start as usize..item.range.end as usize).unwrap_or("").trim_end().to_owned();
+            let text =
+                input.get(item.range.start as usize..item.range.end as usize).unwrap_or("").trim_end().to_owned();
             let name = (item.kind != RawKind::Stmt).then(|| item.name.as_ref().map(ToString::to_string)).flatten();
             if let Some(at) = name.as_ref().and_then(|n| defined.get(n).copied()) {
                 entries[at].text = text;
@@ -73,7 +74,16 @@ mod tests {
 
     #[test]
     fn inputs_become_a_program() {
-        let inputs = ["x = 1", "x + 1", "y = _ * 2", "def f(n):\n    return n\n", "y", "print(y)", "def f(n):\n    return n + 1", "f(2)"];
+        let inputs = [
+            "x = 1",
+            "x + 1",
+            "y = _ * 2",
+            "def f(n):\n    return n\n",
+            "y",
+            "print(y)",
+            "def f(n):\n    return n + 1",
+            "f(2)",
+        ];
         let inputs = inputs.map(str::to_owned);
         assert_eq!(
             program(&inputs),

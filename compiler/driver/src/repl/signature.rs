@@ -151,7 +151,17 @@ mod tests {
         assert_eq!(of("y = op.softmax(f(1, 2)"), ", axis=-1)");
         assert_eq!(of("op.softmax(x,"), " axis=-1)");
         assert_eq!(of("op.softmax(x, axis=2"), ")");
-        for text in ["", "op.softmax", "op.softmax(x)", "def f(", "op.softmax(\"a(", "g(", "(", "[op.softmax(x)", "# op.softmax("] {
+        for text in [
+            "",
+            "op.softmax",
+            "op.softmax(x)",
+            "def f(",
+            "op.softmax(\"a(",
+            "g(",
+            "(",
+            "[op.softmax(x)",
+            "# op.softmax(",
+        ] {
             assert_eq!(of(text), "", "{text}");
         }
     }

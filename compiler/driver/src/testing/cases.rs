@@ -76,7 +76,8 @@ fn assigned(stmt: &Stmt) -> Vec<String> {
     let name = |e: &tessera_grammar::ast::Expr| match &e.kind {
         ExprKind::Name(n) => vec![n.to_string()],
         ExprKind::Tuple(parts) => {
-            let names = parts.iter().filter_map(|p| if let ExprKind::Name(n) = &p.kind { Some(n.to_string()) } else { None });
+            let names =
+                parts.iter().filter_map(|p| if let ExprKind::Name(n) = &p.kind { Some(n.to_string()) } else { None });
             names.collect()
         }
         _ => vec![],
@@ -116,7 +117,8 @@ fn of_statement(stmt: &Stmt, file: &str, item: &str, mut raw: Raw, constants: &[
         },
         _ => return,
     };
-    let statements = doc.map(|d| example(&d, line, |l| raw.find(l).map(|at| (at, line_of(file, at))))).unwrap_or_default();
+    let statements =
+        doc.map(|d| example(&d, line, |l| raw.find(l).map(|at| (at, line_of(file, at))))).unwrap_or_default();
     let Some(first) = statements.first() else { return };
     found.push(Case { name: format!("example of {name}"), line: first.line, what: What::Example(statements) });
 }

@@ -33,7 +33,9 @@ impl<'a> Document<'a> {
             match outcome {
                 Outcome::Done => {}
                 Outcome::Failed => return Err(Failure::new(statement.line, "it failed")),
-                Outcome::Exit(code) => return Err(Failure::new(statement.line, format!("ended with exit code {code}"))),
+                Outcome::Exit(code) => {
+                    return Err(Failure::new(statement.line, format!("ended with exit code {code}")));
+                }
             }
             if let Some(outputs) = differs(statement, &[&session, &program]) {
                 return Err(Failure { line: statement.line, why: String::new(), outputs: Some(outputs) });

@@ -24,7 +24,9 @@ pub fn of_document(text: &str) -> Vec<Case> {
                 fence = Some(bare[..marks].to_owned());
                 first = i + 2;
             }
-            Some(opened) if bare.trim_end() == opened || bare.starts_with(opened.as_str()) && bare.trim_end().len() == marks => {
+            Some(opened)
+                if bare.trim_end() == opened || bare.starts_with(opened.as_str()) && bare.trim_end().len() == marks =>
+            {
                 close(&mut block, first, &heading, counts, &mut out);
                 (fence, counts, first) = (None, true, i + 2);
             }
@@ -74,10 +76,17 @@ mod tests {
         let shown: Vec<(&str, usize)> = found.iter().map(|c| (c.name.as_str(), c.line)).collect();
         assert_eq!(
             shown,
-            [("example at line 6 under Sums", 6), ("example at line 15 under Sums", 15), ("example at line 19 under Sums", 19)]
+            [
+                ("example at line 6 under Sums", 6),
+                ("example at line 15 under Sums", 15),
+                ("example at line 19 under Sums", 19)
+            ]
         );
         let What::Example(last) = &found[2].what else { panic!("no example") };
-        assert_eq!((last[0].text().as_str(), last[1].line, last[1].expected.as_str()), ("def f(n):\n    return n", 21, "int 1\n"));
+        assert_eq!(
+            (last[0].text().as_str(), last[1].line, last[1].expected.as_str()),
+            ("def f(n):\n    return n", 21, "int 1\n")
+        );
         assert!(of_document("```\n").is_empty() && of_document("").is_empty());
     }
 }

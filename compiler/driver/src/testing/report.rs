@@ -112,7 +112,11 @@ impl Report {
             let (file, line) = done.place();
             let mut status = TestCaseStatus::success();
             if let Some(failure) = &done.failure {
-                status = TestCaseStatus::non_success(if done.broken { NonSuccessKind::Error } else { NonSuccessKind::Failure });
+                status = TestCaseStatus::non_success(if done.broken {
+                    NonSuccessKind::Error
+                } else {
+                    NonSuccessKind::Failure
+                });
                 let short = if failure.why.is_empty() { "it printed something else" } else { &failure.why };
                 status.set_message(short).set_description(format!("{file}:{line}\n{}", done.message()));
             }
@@ -125,9 +129,7 @@ impl Report {
             }
         }
         report.add_test_suites(suites);
-        write_atomically(path, |to| {
-            report.serialize(to).map_err(|e| write_fault(path, &std::io::Error::other(e)))
-        })
+        write_atomically(path, |to| report.serialize(to).map_err(|e| write_fault(path, &std::io::Error::other(e))))
     }
 }
 

@@ -170,7 +170,12 @@ impl Tester<'_> {
         let error = checked.diagnostics.iter().find(|d| d.is_error());
         if checked.program.is_none() || error.is_some() {
             let place = error.and_then(|d| checked.sources.line_col(d.span));
-            return self.broken(&loaded.path, place.map_or(1, |(_, line, _)| line), &checked.diagnostics, &checked.sources);
+            return self.broken(
+                &loaded.path,
+                place.map_or(1, |(_, line, _)| line),
+                &checked.diagnostics,
+                &checked.sources,
+            );
         }
         self.told(&checked.diagnostics, &checked.sources);
         for case in cases {
