@@ -141,6 +141,145 @@ fn commands() {
 }
 
 #[test]
+fn questions_are_answered() {
+    let define = "def f(n: int) -> int:\n    \"\"\"Adds one.\"\"\"\n    return n + 1\n\n";
+    assert_eq!(printed(&format!("{define}?f\n")), "def f(n: int) -> int\n\nAdds one.\n");
+    assert_eq!(printed(&format!("{define}f?\n")), printed(&format!("{define}:doc f\n")));
+    let source = printed(&format!("{define}??f\nimport shapes\n??shapes.square\n"));
+    assert_eq!(
+        source,
+        "# <input 1>:1\ndef f(n: int) -> int:\n    \"\"\"Adds one.\"\"\"\n    return n + 1\nshapes loaded\n# shapes.tsr:3\ndef square(n):\n    return n * n\n"
+    );
+    assert_eq!(printed("x = op.ones((int(\"2\"), 3))\nx?\n"), "x: Tensor[2, 3, f32]\n");
+    for (name, part) in [
+        ("op.softmax", "op.softmax(x, axis=-1)"),
+        ("softmax", "axis=-1"),
+        ("nn.linear", "def linear(m: "),
+        ("str.split", "split"),
+        ("E0201", "# E0201"),
+    ] {
+        let shown = printed(&format!("?{name}\n"));
+        assert!(shown.contains(part), "?{name}: {shown}");
+    }
+    let ran = session("?softmx\n1\n");
+    assert!(
+        ran.err.contains("E0602") && ran.err.contains("did you mean `softmax`?") && ran.out == "int 1\n",
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn values_are_silenced_or_summed_up() {
+    assert_eq!(printed("x = 3\nx;\nx + 1;  # why\n_\n"), "int 4\n");
+    let large = printed("x = op.arange(2000.0)\nx\nop.arange(2000) > 3\nop.arange(1000)[:2]\n");
+    assert!(
+        large.contains("\nmin 0.0, max 1999.0, mean 999.5, 0 NaN\n") && large.contains("\n1996 of 2000 are True\n"),
+        "{large}"
+    );
+    assert!(large.ends_with("Tensor[2, i64] [0 1]\n"), "{large}");
+}
+
+#[test]
+fn a_file_is_loaded_and_modules_are_reloaded() {
+    let write = |name: &str, text: &str| format!("io.write_text(\"{name}\", \"{text}\")\n");
+    let load = write("p.tsr", "print(7)\\nimport shapes\\ndef g(n):\\n    return n + shapes.side\\n\\nq = g(4)\\nq\\n");
+    assert_eq!(printed(&format!("{load}:load p.tsr\nq\ng(1)\n")), "7\nshapes loaded\nint 8\nint 5\n");
+    let edit = write("shapes.tsr", "side = 5\\n");
+    assert_eq!(printed(&format!("{load}:load p.tsr\n{edit}g(1)\n:reload\ng(1)\n")), "7\nshapes loaded\nint 5\nint 6\n");
+    // What a load could not do leaves what there was.
+    let wrong = write("w.tsr", "x = 2\\ny = 1 // 0\\n");
+    let ran = session(&format!("x = 1\n{wrong}:load w.tsr\nx\n:load nowhere.tsr\n"));
+    assert_eq!((codes(&ran), ran.out.as_str()), (vec!["E0702", "E0706"], "int 2\n"), "{}", ran.err);
+    assert!(ran.err.contains("w.tsr:2:5"), "{}", ran.err);
+    assert!(session(":reload\n").err.contains("nothing was imported"));
+}
+
+#[test]
+fn runs_are_timed_and_profiled() {
+    let ran = session("n = 0\n:timeit op.ones((4, 4)) @ op.ones((4, 4))\n:timeit 1 // n\nn\n");
+    assert_eq!(codes(&ran), ["E0702"], "{}", ran.err);
+    assert!(ran.out.contains(" median of ") && ran.out.ends_with(" the first\nint 0\n"), "{}", ran.out);
+    let shown = printed("x = random.normal(random.key(0), (512, 512))\n:profile x @ x\n:profile x @ x\n");
+    assert_eq!(shown.matches("  dot ").count(), 2, "{shown}");
+    assert!(session(":timeit\n").err.contains(":timeit EXPR"));
+}
+
+#[test]
+fn the_inputs_are_saved_as_a_program() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let run = |input: &str| run_in(dir.path(), &["repl"], input).expect("the program starts");
+    let ran = run(
+        "x = 2\nx + 1\ny = _ * 2\ny\n1 // 0\ndef f(n):\n    return n\n\ndef f(n):\n    return n + y\n\nprint(f(1))\n:save out.tsr\n",
+    );
+    assert_eq!(codes(&ran), ["E0702"], "{}", ran.err);
+    let program = run_in(dir.path(), &["run", "out.tsr"], "").expect("the program starts");
+    assert_eq!((program.code, program.out.as_str()), (0, "7\n"), "{}", program.err);
+    // What is no program as it stands is not written.
+    let ran = run("x = 1\nx = \"a\"\nx.upper()\n:save other.tsr\n");
+    assert_eq!(dir.path().join("other.tsr").exists(), ran.code == 0, "{}", ran.err);
+    assert!(run("x = 1\n:save nowhere/out.tsr\n").err.contains("E0706"));
+}
+
+/// What a session shows at a terminal that types these keys one after the other; `None` where there is no `script`.
+fn at_terminal(keys: &[&str]) -> Option<String> {
+    use std::io::{Read, Write};
+    let dir = tempfile::tempdir().expect("a folder");
+    let started = std::process::Command::new("script")
+        .args(["-qec", &format!("{} repl", tessera_tests::program::binary().display()), "/dev/null"])
+        .current_dir(dir.path())
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .env("TESSERA_CACHE", dir.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut child) = started else {
+        eprintln!("not run: there is no `script` here");
+        return None;
+    };
+    let (mut to, mut from) = (child.stdin.take().expect("its input"), child.stdout.take().expect("its output"));
+    let read = std::thread::spawn(move || {
+        let mut bytes = vec![];
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    for key in keys {
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        to.write_all(key.as_bytes()).expect("it reads");
+        to.flush().expect("it reads");
+    }
+    drop(to);
+    child.wait().expect("it ends");
+    Some(read.join().expect("its output"))
+}
+
+#[test]
+fn a_terminal_indents_and_hints() {
+    let keys = [
+        "op.softmax(x, ",
+        "\x03",
+        "def f(n):\r",
+        "    return n + 1\r",
+        "\r",
+        "f(2)\r",
+        "for i in range(2):\r",
+        "print(i)\r",
+        "\r",
+        "while True: pass\r\r",
+        "\x03",
+        "f(5)\r",
+        "\x04",
+    ];
+    let Some(shown) = at_terminal(&keys) else { return };
+    assert!(shown.contains("\x1b[2maxis=-1)"), "{shown}");
+    // Blanks that are typed are those that are there, and what stopped lost nothing.
+    for part in ["int\x1b[0m 3", "0\r\n1\r\n", "E0713", "int\x1b[0m 6"] {
+        assert!(shown.contains(part), "{part} is not in\n{shown}");
+    }
+}
+
+#[test]
 fn ways_out() {
     assert_eq!(session("print(1)\n:quit\nprint(2)\n").out, "1\n");
     let ran = session("print(1)\nsys.exit(3)\nprint(2)\n");

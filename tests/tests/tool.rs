@@ -274,7 +274,7 @@ fn an_example_is_told_at_its_line_of_the_file() {
     {
         assert!(r.err.contains(line), "{line} is not in\n{}", r.err);
     }
-    assert!(!r.err.contains("shown_by") && r.out.ends_with("0 passed, 3 failed\n"), "{}{}", r.err, r.out);
+    assert!(!r.err.contains("shown_by") && r.out.contains("\n0 passed, 3 failed in "), "{}{}", r.err, r.out);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn an_example_shows_each_value_of_a_line() {
                 2\n    'a;b'\n    3\n    >>> y = \"a; y\"; f(z)\n    1\n    \"\"\"\n    return n + 1\n";
     let r =
         with_files(&[("main.tsr", &text.replace("f(z)", "f(2)").replace("    1\n", "    3\n"))], &["test", "main.tsr"]);
-    assert_eq!((r.code, r.out.ends_with("1 passed, 0 failed\n")), (0, true), "{}{}", r.out, r.err);
+    assert_eq!((r.code, r.out.contains("\n1 passed, 0 failed in ")), (0, true), "{}{}", r.out, r.err);
     let r = with_files(&[("main.tsr", text)], &["test", "main.tsr"]);
     assert!(r.err.contains("main.tsr:9:23 ]"), "{}", r.err);
 }
@@ -335,6 +335,9 @@ fn programs_are_formatted_to_the_output_or_into_their_files() {
     assert_eq!((printed.code, &*printed.out, &*text()), (0, tidy, messy));
     assert_eq!((fmt(&["--check", "main.tsr"]).code, &*text()), (1, messy));
     assert_eq!(fmt(&["--check", "--write", "main.tsr"]).code, 2);
+    let printed = fmt(&["--stdout", "main.tsr"]);
+    assert_eq!((printed.code, &*printed.out, &*text()), (0, tidy, messy));
+    assert_eq!(fmt(&["--stdout", "--write", "main.tsr"]).code, 2);
     let written = fmt(&["--write", "main.tsr"]);
     assert_eq!((written.code, &*written.out, &*text()), (0, "", tidy));
     assert_eq!(fmt(&["--check", "main.tsr"]).code, 0);
@@ -422,4 +425,59 @@ fn core_is_read_back() {
     );
     let r = file("deep.core", &deep);
     assert!(r.code == 1 && r.err.contains("too deeply"), "{}", r.err);
+}
+
+#[test]
+fn a_new_project_runs_and_is_not_overwritten() {
+    let dir = temp();
+    let tool = |dir: &std::path::Path, args: &[&str]| run_in(dir, args, "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(tool(dir.path(), &["new", "line"]).code, 0);
+    let project = dir.path().join("line");
+    let r = tool(&project, &["run", "main.tsr"]);
+    assert_eq!((r.code, r.out.as_str()), (0, "y = 3.00 x + 0.50\n"), "{}", r.err);
+    let r = tool(&project, &["test", "."]);
+    assert!(r.code == 0 && r.out.contains("\n3 passed, 0 failed in "), "{}{}", r.out, r.err);
+    assert_eq!(tool(&project, &["fmt", "--check", "main.tsr", "model.tsr"]).code, 0);
+    std::fs::write(project.join("main.tsr"), "mine").unwrap_or_else(|e| panic!("{e}"));
+    for (name, code) in [("line", "E0706"), ("nowhere/line", "E0706"), ("..", "E0602")] {
+        let r = tool(dir.path(), &["new", name]);
+        assert!(r.code == 1 && r.err.contains(code), "{name}: {}", r.err);
+    }
+    assert_eq!(std::fs::read_to_string(project.join("main.tsr")).ok().as_deref(), Some("mine"));
+}
+
+#[test]
+fn help_and_completions_are_printed() {
+    let dir = temp();
+    let tool = |args: &[&str]| run_in(dir.path(), args, "").unwrap_or_else(|e| panic!("{e}"));
+    for (topic, part) in
+        [("run", "Usage: tessera run"), ("softmax", "axis=-1"), ("E0201", "# E0201"), ("nn.linear", "def linear(m: ")]
+    {
+        let r = tool(&["help", topic]);
+        assert!(r.code == 0 && r.out.contains(part) && r.err.is_empty(), "{topic}: {}{}", r.out, r.err);
+    }
+    let r = tool(&["help", "softmx"]);
+    assert!(r.code == 2 && r.err.contains("did you mean `softmax`?"), "{}", r.err);
+    for shell in ["bash", "zsh", "fish"] {
+        let r = tool(&["completions", shell]);
+        assert!(r.code == 0 && r.out.contains("tessera") && r.out.contains("junit"), "{shell}");
+    }
+    assert_eq!(tool(&["completions", "nosh"]).code, 2);
+}
+
+#[test]
+fn options_of_a_program_are_its_own() {
+    let text = "import std.args as args\nsteps = args.number(\"--steps\", 5)\nout = args.text(\"--out\", \"x\")\nagain = args.flag(\"--again\")\n\
+                args.end(\"Trains.\")\nprint(steps, out, again, args.rest())\n";
+    let ran = |args: &[&str]| with_files(&[("main.tsr", text)], &[&["run", "main.tsr"], args].concat());
+    assert_eq!(ran(&[]).out, "5 x False []\n");
+    assert_eq!(ran(&["--steps=7", "file", "--out", "q", "--again"]).out, "7 q True ['file']\n");
+    let help = ran(&["--help"]);
+    assert!(help.code == 0 && help.out.starts_with("Trains.\n  --steps INT"), "{}", help.out);
+    for (args, part) in
+        [("--stpes", "did you mean `--steps`?"), ("--again=1", "takes no value"), ("--zzzzzzz", "`--help` lists")]
+    {
+        let r = ran(&[args]);
+        assert!(r.code == 1 && r.err.contains("main.tsr:5:1") && r.err.contains(part), "{args}: {}", r.err);
+    }
 }

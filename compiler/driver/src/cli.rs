@@ -163,6 +163,9 @@ pub enum Command {
         /// Print and change nothing; exit 1 if a file is not in canonical form
         #[arg(long, conflicts_with = "write")]
         check: bool,
+        /// Print the programs, which is done without an option too
+        #[arg(long, conflicts_with_all = ["write", "check"])]
+        stdout: bool,
     },
     /// Show what a program becomes
     ///
@@ -205,16 +208,42 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<CacheAction>,
     },
-    /// Run `test_*` functions and `>>>` examples in docstrings
+    /// Run `test_*` functions, and `>>>` examples in docstrings and Markdown
+    ///
+    /// A test function with parameters is called with drawn ones: tensors of small and prime sizes by its annotations, ints,
+    /// floats and bools. The examples of a Markdown file are one session, from its top to its end. With `--json` there is an
+    /// object a case, a line each, on standard output.
     Test {
-        #[arg(required = true)]
+        /// Programs, Markdown files, or folders with such
+        #[arg(required = true, value_name = "PATHS")]
         files: Vec<PathBuf>,
         /// Only tests whose name contains this
-        #[arg(short = 'k', value_name = "SUBSTRING")]
+        #[arg(short = 'k', long = "filter", value_name = "TEXT")]
         only: Option<String>,
+        /// Files that are tested at once (default: as many as there are cores)
+        #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+        jobs: Option<u32>,
+        /// Write the results to this file as JUnit XML
+        #[arg(long, value_name = "FILE")]
+        junit: Option<PathBuf>,
     },
     /// The interactive session (also: `tessera` alone)
     Repl,
+    /// Begin a project: a folder with a small program, a test and a README
+    New {
+        /// The folder, which must not be there yet
+        name: PathBuf,
+    },
+    /// Print what completes this command line in a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Help on a command, an operator, a code or a function of the standard library
+    Help {
+        /// `run`, `softmax`, `E0201`, `nn.linear`; nothing lists the commands
+        topic: Option<String>,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -6,7 +6,7 @@ use crate::program::{self, CheckedFile, Setup, check_only, out};
 use crate::render::Style;
 use crate::target::Choice;
 use crate::{doctor, emit, explain, files, format};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tessera_base::{Code, Diagnostic, Span};
@@ -58,7 +58,7 @@ pub fn main(stack_bytes: usize) -> u8 {
             crate::plan::plan(&setup, asked)
         }
         Some(Command::Check { files }) => check_files(&setup, &files),
-        Some(Command::Fmt { files, write, check }) => {
+        Some(Command::Fmt { files, write, check, stdout: _ }) => {
             let then = match (write, check) {
                 (true, _) => Then::Write,
                 (_, true) => Then::Check,
@@ -74,13 +74,25 @@ pub fn main(stack_bytes: usize) -> u8 {
         }
         Some(Command::Explain { topic, of }) => explained(&setup, topic.as_deref(), &of),
         Some(Command::Lsp) => crate::lsp::serve(&setup),
+        Some(Command::New { name }) => crate::new::new(&setup, &name),
+        Some(Command::Completions { shell }) => {
+            let mut text = vec![];
+            clap_complete::generate(shell, &mut Cli::command(), "tessera", &mut text);
+            out(&String::from_utf8_lossy(&text));
+            0
+        }
+        Some(Command::Help { topic }) => crate::help::help(&setup, topic.as_deref()),
         Some(Command::Doctor) => {
             let (text, ok) = doctor::doctor(&setup.cache());
             out(&text);
             u8::from(!ok)
         }
         Some(Command::Cache { action }) => cache(&setup, action),
-        Some(Command::Test { files, only }) => crate::testing::test(&setup, &files, only.as_deref()),
+        Some(Command::Test { files, only, jobs, junit }) => {
+            let jobs = jobs.map(|n| n as usize);
+            let asked = crate::testing::Asked { paths: &files, only: only.as_deref(), jobs, junit: junit.as_deref() };
+            crate::testing::test(&setup, &asked)
+        }
     }
 }
 

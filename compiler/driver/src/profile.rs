@@ -94,7 +94,8 @@ fn median(times: &[Duration]) -> Duration {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-fn shown(time: Duration) -> String {
+/// A time with its unit.
+pub fn shown(time: Duration) -> String {
     let us = time.as_secs_f64() * 1e6;
     match us {
         us if us < 1e3 => format!("{us:.1} µs"),

@@ -6,10 +6,14 @@
 
 pub mod input;
 pub mod interrupts;
+pub mod output;
 pub mod value;
+mod look;
+mod saved;
 pub mod state;
 pub mod directive;
 pub mod complete;
+pub mod signature;
 pub mod edit;
 
 use crate::program::Setup;
@@ -52,6 +56,7 @@ fn terminal(setup: &Setup) -> u8 {
         }
     };
     let mut state = State::new(setup, false);
+    editor.know(complete::Known::of(&state), signature::Signatures::of(&state));
     if !setup.global.quiet {
         println!("Tessera {}. `:help` lists the commands, Ctrl-D leaves.", env!("CARGO_PKG_VERSION"));
     }
@@ -69,7 +74,7 @@ fn terminal(setup: &Setup) -> u8 {
                 Outcome::Exit(code) => return code,
             }
         }
-        editor.know(complete::Known::of(&state));
+        editor.know(complete::Known::of(&state), signature::Signatures::of(&state));
     }
 }
 
@@ -80,11 +85,12 @@ fn whole_input(editor: &mut edit::Editor) -> Line {
         other => return other,
     };
     let unfinished = |text: &str| input::without_prompts(text).last().is_some_and(|t| needs_more(t));
-    while !text.starts_with(':') && unfinished(&text) {
+    while !text.starts_with([':', '?']) && unfinished(&text) {
         match editor.line(&text) {
             Line::Text(more) => {
                 text.push('\n');
-                text.push_str(&more);
+                // What was indented for the user and left so is a blank line.
+                text.push_str(if more.trim().is_empty() { "" } else { &more });
             }
             Line::Cleared => return Line::Cleared,
             // Ctrl-D ends the block.

@@ -44,6 +44,12 @@ pub fn start() {
     ON.store(true, Ordering::Relaxed);
 }
 
+/// Times steps no more, and gives the rows.
+pub fn end() -> Vec<Row> {
+    ON.store(false, Ordering::Relaxed);
+    std::mem::take(&mut *rows())
+}
+
 /// The rows so far, in the order in which their steps first ran.
 pub fn taken() -> Vec<Row> {
     rows().clone()

@@ -7,7 +7,8 @@ use tessera_base::DType;
 
 const LINE_WIDTH: usize = 75;
 const EDGE_ITEMS: u64 = 3;
-const SUMMARY_ABOVE: u64 = 1000;
+/// Of tensors with more elements only the ends are printed.
+pub const SUMMARY_ABOVE: u64 = 1000;
 const PRECISION: usize = 8;
 
 /// One element, read from memory.

@@ -1,21 +1,25 @@
 //! Editing lines at a terminal: colours, completion, history.
 
 use super::complete::Known;
+use super::signature::Signatures;
 use crate::cache::DiskCache;
 use crate::cli::Color;
 use crate::program::Setup;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
-use rustyline::hint::{Hinter, HistoryHinter};
+use rustyline::hint::{Hint, Hinter, HistoryHinter};
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
 use rustyline::{
     Cmd, ColorMode, CompletionType, ConditionalEventHandler, Config, Context, Event, EventContext, EventHandler,
-    Helper, KeyCode, KeyEvent, Modifiers, RepeatCount,
+    Helper, KeyCode, KeyEvent, Modifiers, Movement, RepeatCount,
 };
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tessera_grammar::token::{Tok, lex};
 use tessera_grammar::{TokenClass, highlight};
 
 /// Entries that the history keeps.
@@ -34,6 +38,8 @@ pub struct Editor {
     lines: rustyline::Editor<Assistant, FileHistory>,
     history: Option<PathBuf>,
     color: bool,
+    /// Blanks of the line that nobody typed.
+    indent: Arc<AtomicUsize>,
 }
 
 impl Editor {
@@ -54,17 +60,27 @@ impl Editor {
         let mut lines: rustyline::Editor<Assistant, FileHistory> = rustyline::Editor::with_config(config)?;
         lines.set_helper(Some(Assistant {
             known: Known::default(),
+            signatures: Signatures::default(),
             hints: HistoryHinter::new(),
             before: String::new(),
             color,
         }));
         lines.bind_sequence(KeyEvent(KeyCode::Tab, Modifiers::NONE), EventHandler::Conditional(Box::new(IndentKey)));
+        let indent = Arc::new(AtomicUsize::new(0));
+        lines.bind_sequence(
+            KeyEvent(KeyCode::Char(' '), Modifiers::NONE),
+            EventHandler::Conditional(Box::new(TypedIndent(indent.clone()))),
+        );
+        lines.bind_sequence(
+            KeyEvent(KeyCode::Backspace, Modifiers::NONE),
+            EventHandler::Conditional(Box::new(UnindentKey)),
+        );
         let history = DiskCache::default_dir().map(|d| d.join("history"));
         if let Some(path) = &history {
             // There is none at first.
             let _ = lines.load_history(path);
         }
-        Ok(Editor { lines, history, color })
+        Ok(Editor { lines, history, color, indent })
     }
 
     /// Reads the line after those before it.
@@ -74,7 +90,9 @@ impl Editor {
         if let Some(helper) = self.lines.helper_mut() {
             helper.before = before.to_owned();
         }
-        match self.lines.readline(&(prompt, styled)) {
+        let indent = indent_after(before);
+        self.indent.store(indent.len(), Ordering::Relaxed);
+        match self.lines.readline_with_initial(&(prompt, styled), (&indent, "")) {
             Ok(text) => Line::Text(text),
             Err(ReadlineError::Interrupted) => Line::Cleared,
             Err(ReadlineError::Eof) => Line::End,
@@ -100,9 +118,9 @@ impl Editor {
     }
 
     /// What can be completed from now on.
-    pub fn know(&mut self, known: Known) {
+    pub fn know(&mut self, known: Known, signatures: Signatures) {
         if let Some(helper) = self.lines.helper_mut() {
-            helper.known = known;
+            (helper.known, helper.signatures) = (known, signatures);
         }
     }
 }
@@ -118,8 +136,77 @@ impl ConditionalEventHandler for IndentKey {
     }
 }
 
+/// Blanks at the start of a line that is indented already: whoever types them, or pastes them from elsewhere, means those that
+/// are there.
+struct TypedIndent(Arc<AtomicUsize>);
+
+impl ConditionalEventHandler for TypedIndent {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
+        let left = self.0.load(Ordering::Relaxed);
+        if left == 0 || !context.line().trim().is_empty() {
+            return None;
+        }
+        self.0.store(left - 1, Ordering::Relaxed);
+        Some(Cmd::Noop)
+    }
+}
+
+/// Backspace before the first word of a line takes an indentation away.
+struct UnindentKey;
+
+impl ConditionalEventHandler for UnindentKey {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
+        let before = context.line().get(..context.pos())?;
+        let line = before.rsplit('\n').next().unwrap_or("");
+        let blanks = before.len() == line.len() && !line.is_empty() && line.bytes().all(|b| b == b' ');
+        // A count of characters would be taken for that of the key.
+        blanks.then(|| Cmd::Replace(Movement::BeginningOfLine, Some(" ".repeat((line.len() - 1) / INDENT * INDENT))))
+    }
+}
+
+const INDENT: usize = 4;
+
+/// What the line after some lines begins with: the blanks of the line before, more after a colon, less after what ends a block.
+fn indent_after(before: &str) -> String {
+    let Some(last) = before.lines().rfind(|l| !l.trim().is_empty()) else { return String::new() };
+    // A string or a bracket that is open has an order of its own.
+    let tokens = lex(before);
+    let depth =
+        tokens.iter().fold(0i64, |d, t| d + i64::from(t.kind.closer().is_some()) - i64::from(t.kind.is_closer()));
+    if depth != 0 || tokens.iter().any(|t| matches!(t.kind, Tok::OpenStr | Tok::FBroken)) {
+        return String::new();
+    }
+    let own = last.len() - last.trim_start_matches(' ').len();
+    let code = tokens.iter().rev().find(|t| !t.kind.is_trivia());
+    let word = last.trim().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
+    let width = match code.map(|t| t.kind) {
+        Some(Tok::Colon) => own + INDENT,
+        _ if matches!(word, "return" | "break" | "continue" | "pass") => own.saturating_sub(INDENT),
+        _ => own,
+    };
+    " ".repeat(width)
+}
+
+/// What is shown behind the cursor.
+struct Shown {
+    text: String,
+    /// Whether it can be taken over.
+    takes: bool,
+}
+
+impl Hint for Shown {
+    fn display(&self) -> &str {
+        &self.text
+    }
+
+    fn completion(&self) -> Option<&str> {
+        self.takes.then_some(&self.text)
+    }
+}
+
 struct Assistant {
     known: Known,
+    signatures: Signatures,
     hints: HistoryHinter,
     /// The lines of the input before this one.
     before: String,
@@ -139,13 +226,18 @@ impl Completer for Assistant {
 }
 
 impl Hinter for Assistant {
-    type Hint = String;
+    type Hint = Shown;
 
-    fn hint(&self, line: &str, pos: usize, context: &Context<'_>) -> Option<String> {
+    fn hint(&self, line: &str, pos: usize, context: &Context<'_>) -> Option<Shown> {
         // Without colours a hint would look like what was typed.
-        let hint =
-            if self.color && self.before.is_empty() { self.hints.hint(line, pos, context)? } else { return None };
-        hint.lines().next().map(str::to_owned)
+        if !self.color || pos < line.len() || line.starts_with([':', '?']) && !self.before.is_empty() {
+            return None;
+        }
+        if let Some(text) = self.signatures.rest(&format!("{}\n{line}", self.before)) {
+            return Some(Shown { text, takes: false });
+        }
+        let hint = if self.before.is_empty() { self.hints.hint(line, pos, context)? } else { return None };
+        Some(Shown { text: hint.lines().next()?.to_owned(), takes: true })
     }
 }
 
@@ -199,4 +291,18 @@ fn paint(class: TokenClass) -> Option<&'static str> {
         Error => "31",
         Attribute | Name | Operator | Bracket => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_indented_for_whoever_types() {
+        let width = |before: &str| indent_after(before).len();
+        assert_eq!([width(""), width("x = 1"), width("def f(x):"), width("if x:  # why")], [0, 0, 4, 4]);
+        assert_eq!(width("def f(x):\n    if x:"), 8);
+        assert_eq!(width("def f(x):\n    if x:\n        return 1"), 4);
+        assert_eq!([width("x = f(1,"), width("x = \"\"\"a:")], [0, 0]);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 use std::ops::Range;
+use tessera_grammar::token::{Tok, lex};
 use tessera_grammar::{RawKind, needs_more, parse_item, split};
 
 /// Inputs from a pipe. An input is a statement; a block ends before the next line that is not
@@ -92,7 +93,7 @@ impl<R: BufRead> Iterator for Inputs<R> {
                 Err(e) => return Some(Err(e)),
             }
         };
-        if !text.starts_with(':')
+        if !text.starts_with([':', '?'])
             && let Err(e) = self.rest(&mut text)
         {
             return Some(Err(e));
@@ -127,6 +128,11 @@ pub fn parts(text: &str) -> Vec<Range<usize>> {
         }
     }
     out.into_iter().map(|(r, _)| r).collect()
+}
+
+/// Whether an input ends with a semicolon: its value is not shown.
+pub fn is_silent(text: &str) -> bool {
+    lex(text).iter().rev().find(|t| !t.kind.is_trivia()).is_some_and(|t| t.kind == Tok::Semi)
 }
 
 /// The inputs of pasted text: that of a session loses its prompts and what was printed.
@@ -180,6 +186,12 @@ mod tests {
         let shown: Vec<&str> = parts(text).into_iter().map(|r| text[r].trim_end()).collect();
         assert_eq!(shown, ["def f(x):\n    return g(x)\ndef g(x):\n    return x", "y = f(1)", "y"]);
         assert_eq!(parts("x = 1\ny = )").as_slice(), std::slice::from_ref(&(0..11)));
+    }
+
+    #[test]
+    fn a_semicolon_at_the_end_silences() {
+        assert!(is_silent("x;") && is_silent("f(1) ;  # why\n"));
+        assert!(!is_silent("x") && !is_silent("\"a;\"") && !is_silent("x  # a;") && !is_silent("x; y"));
     }
 
     #[test]

@@ -2,17 +2,19 @@
 //! executor of their tensor regions.
 
 use super::interrupts::Interrupts;
-use super::{directive, input, value};
+use super::output::{Buffer, Each};
+use super::{directive, input, look, value};
 use crate::backend::Backend;
 use crate::files::Disk;
 use crate::program::{self, Ready, Setup, diagnostic, out};
 use crate::regions::{Executor, Reports, SharedExecutor};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::GlobalId;
@@ -55,6 +57,18 @@ pub struct State<'a> {
     inputs: usize,
     piped: bool,
     failed: bool,
+    output: Output,
+    /// The inputs that ran to their end, in order.
+    pub accepted: Vec<String>,
+    /// Inputs are remembered.
+    pub recording: bool,
+}
+
+/// Where output goes.
+enum Output {
+    Stdout,
+    /// What a session shows, and the same with values without their types.
+    Held([Buffer; 2]),
 }
 
 /// What runs the inputs; made with the first one.
@@ -68,10 +82,12 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(setup: &Setup) -> Engine {
-        let stdout = std::io::stdout();
-        let by_line = stdout.is_terminal();
-        let mut machine = Machine::new(Box::new(stdout), by_line, vec![], setup.stack_bytes);
+    fn new(setup: &Setup, output: &Output) -> Engine {
+        let (sink, by_line): (Box<dyn Write>, bool) = match output {
+            Output::Stdout => (Box::new(std::io::stdout()), std::io::stdout().is_terminal()),
+            Output::Held(buffers) => (Box::new(Each(buffers.clone())), false),
+        };
+        let mut machine = Machine::new(sink, by_line, vec![], setup.stack_bytes);
         machine.keep_globals();
         let reports = Reports::default();
         let pool = setup.pool();
@@ -112,6 +128,51 @@ impl<'a> State<'a> {
             inputs: 0,
             piped,
             failed: false,
+            output: Output::Stdout,
+            accepted: vec![],
+            recording: true,
+        }
+    }
+
+    /// A session whose output is held; nothing but its flag interrupts it.
+    pub fn held(setup: &'a Setup, output: [Buffer; 2]) -> State<'a> {
+        State {
+            setup,
+            checker: Checker::new(),
+            times: Times::default(),
+            echo: true,
+            engine: None,
+            interrupts: Interrupts::default(),
+            told: BTreeSet::new(),
+            inputs: 0,
+            piped: true,
+            failed: false,
+            output: Output::Held(output),
+            accepted: vec![],
+            recording: true,
+        }
+    }
+
+    /// The flag that stops what runs.
+    pub fn interrupt_flag(&mut self) -> Arc<AtomicBool> {
+        self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output)).machine.interrupt_flag()
+    }
+
+    /// Shows a text as a command of the session does.
+    pub fn say(&self, text: &str) {
+        self.say_as(text, text);
+    }
+
+    /// Shows a text; to whom values are shown without types, `bare`.
+    fn say_as(&self, text: &str, bare: &str) {
+        match &self.output {
+            Output::Stdout => out(text),
+            Output::Held(buffers) => {
+                for (buffer, text) in buffers.iter().zip([text, bare]) {
+                    // Memory takes all.
+                    let _ = buffer.clone().write_all(text.as_bytes());
+                }
+            }
         }
     }
 
@@ -120,6 +181,7 @@ impl<'a> State<'a> {
         self.checker = Checker::new();
         self.engine = None;
         self.told.clear();
+        self.accepted.clear();
     }
 
     /// Does what an input says.
@@ -130,7 +192,10 @@ impl<'a> State<'a> {
         let outcome = match text.trim().strip_prefix(':') {
             Some(rest) => directive::run(self, rest),
             None if directive::leaves(self, text) => Outcome::Exit(self.code()),
-            None => self.eval(text),
+            None => match look::asked(text) {
+                Some((path, source)) => look::look(self, path, source),
+                None => self.eval(text),
+            },
         };
         self.failed |= outcome == Outcome::Failed;
         outcome
@@ -141,14 +206,66 @@ impl<'a> State<'a> {
         u8::from(self.piped && self.failed)
     }
 
+    /// As [`State::take`], of an input that stands at a line of a file.
+    pub fn take_from(&mut self, path: &str, line: usize, text: &str) -> Outcome {
+        if text.trim_start().starts_with(':') {
+            return self.take(text);
+        }
+        self.times = Times::default();
+        self.parts(path, &format!("{}{text}", "\n".repeat(line.saturating_sub(1))))
+    }
+
     /// Checks and runs the statements of an input. The first that fails ends it; those before
     /// it have counted.
     pub fn eval(&mut self, text: &str) -> Outcome {
         self.inputs += 1;
         self.times = Times::default();
         let path = format!("<input {}>", self.inputs);
+        self.parts(&path, text)
+    }
+
+    /// As [`State::eval`], without showing values.
+    pub fn eval_silently(&mut self, text: &str) -> Outcome {
+        let echo = std::mem::replace(&mut self.echo, false);
+        let outcome = self.eval(text);
+        self.echo = echo;
+        outcome
+    }
+
+    /// Runs the text of a file as an input, without showing values.
+    pub fn load(&mut self, path: &str, text: &str) -> Outcome {
+        self.times = Times::default();
+        let echo = std::mem::replace(&mut self.echo, false);
+        let outcome = self.parts(path, text);
+        self.echo = echo;
+        outcome
+    }
+
+    /// The type of a variable's value.
+    pub fn type_of_variable(&self, name: &str) -> Option<String> {
+        let variable = self.checker.variables().into_iter().find(|v| &*v.name == name)?;
+        let id = host::GlobalId(variable.id.0);
+        let value = self.engine.as_ref().and_then(|e| e.machine.global(id));
+        Some(value::type_text(&variable.ty, value.as_ref()))
+    }
+
+    /// Tells that a command was wrong.
+    pub fn wrong(&self, message: &str) -> Outcome {
+        self.setup.show(&[Diagnostic::new(Code::E0602, Span::NONE, message)], &SourceMap::default());
+        Outcome::Failed
+    }
+
+    fn parts(&mut self, path: &str, text: &str) -> Outcome {
+        let shown = self.echo && !input::is_silent(text);
+        let echo = std::mem::replace(&mut self.echo, shown);
+        let outcome = self.each_part(path, text);
+        self.echo = echo;
+        outcome
+    }
+
+    fn each_part(&mut self, path: &str, text: &str) -> Outcome {
         for part in input::parts(text) {
-            match self.part(&path, text, part) {
+            match self.part(path, text, part) {
                 Outcome::Done => {}
                 other => return other,
             }
@@ -159,6 +276,7 @@ impl<'a> State<'a> {
     fn part(&mut self, path: &str, text: &str, part: Range<usize>) -> Outcome {
         let start = Instant::now();
         let before: BTreeMap<GlobalId, Ty> = self.checker.variables().into_iter().map(|v| (v.id, v.ty)).collect();
+        let own = text.get(part.clone()).unwrap_or("").to_owned();
         let Some(checked) = survived(|| self.checker.check_part(path, text, part, &Disk)) else {
             return Outcome::Failed;
         };
@@ -178,7 +296,7 @@ impl<'a> State<'a> {
             return Outcome::Failed;
         }
         let ready = Ready { program: Arc::new(program), lowered, sources: checked.sources };
-        let engine = self.engine.get_or_insert_with(|| Engine::new(self.setup));
+        let engine = self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output));
         let loaded = match engine.load(&ready) {
             Ok(l) => l,
             Err(d) => {
@@ -197,6 +315,9 @@ impl<'a> State<'a> {
         self.times.run += start.elapsed();
         match stop {
             None => {
+                if self.recording {
+                    self.accepted.push(own);
+                }
                 self.show_last(checked.last.as_ref());
                 Outcome::Done
             }
@@ -238,24 +359,24 @@ impl<'a> State<'a> {
     fn show_last(&self, last: Option<&Last>) {
         let (Some(Last { ty, global: Some(id) }), Some(engine), true) = (last, &self.engine, self.echo) else { return };
         let id = host::GlobalId(id.0);
-        let shown = value::type_text(ty, engine.machine.global(id).as_ref());
+        let value = engine.machine.global(id);
+        let shown = value::type_text(ty, value.as_ref());
+        let facts = value.as_ref().and_then(value::facts).map_or_else(String::new, |f| f + "\n");
         let shown = if self.setup.colors_out() { format!("\x1b[36m{shown}\x1b[0m") } else { shown };
         match engine.machine.global_text(id) {
             Some(text) if !matches!(ty, Ty::FnRef(_) | Ty::Fn(..)) => {
                 let between = if text.contains('\n') { '\n' } else { ' ' };
-                out(&format!("{shown}{between}{text}\n"));
+                self.say_as(&format!("{shown}{between}{text}\n{facts}"), &format!("{text}\n"));
             }
-            _ => out(&format!("{shown}\n")),
+            _ => self.say(&format!("{shown}\n")),
         }
     }
 
     /// Runs an input and gives the graphs of the tensor regions that it called.
     pub fn graphs(&mut self, text: &str) -> (Outcome, Vec<tessera_ir::graph::Graph>, Rc<Backend>) {
-        let backend = self.engine.get_or_insert_with(|| Engine::new(self.setup)).backend.clone();
+        let backend = self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output)).backend.clone();
         backend.watch();
-        let echo = std::mem::replace(&mut self.echo, false);
-        let outcome = self.eval(text);
-        self.echo = echo;
+        let outcome = self.eval_silently(text);
         let graphs = backend.watched().into_iter().map(|(_, optimised)| optimised).collect();
         (outcome, graphs, backend)
     }

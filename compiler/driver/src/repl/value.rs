@@ -1,9 +1,10 @@
 //! Values at the prompt: how they are shown, and which survive a failure.
 
-use tessera_base::{Size, SizeVar};
+use tessera_base::{DType, Size, SizeVar};
 use tessera_core::sizes::subst_ty;
 use tessera_core::ty::Ty;
 use tessera_runtime::host_value::HostValue;
+use tessera_runtime::tensor_print::{Element, SUMMARY_ABOVE, element};
 
 /// The type as it is shown in front of a value. Sizes that the checker does not know are read
 /// from the value.
@@ -17,6 +18,48 @@ pub fn type_text(ty: &Ty, value: Option<&HostValue>) -> String {
     known.shape = tensor.shape.iter().map(size).collect();
     known.dtype = Some(tensor.dtype);
     known.to_string()
+}
+
+/// Tensors of more elements are not read for the sake of a line.
+const READ_MAX: usize = 1 << 26;
+
+/// What a large tensor holds, of which only the ends are shown: its least and greatest element, their mean, and how many are
+/// NaN.
+pub fn facts(value: &HostValue) -> Option<String> {
+    let HostValue::Tensor(t) = value else { return None };
+    if t.elems() <= SUMMARY_ABOVE as usize || t.elems() > READ_MAX || t.dtype.is_complex() {
+        return None;
+    }
+    let (mut least, mut greatest, mut sum, mut nan) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0usize);
+    for i in 0..t.elems() {
+        let x = match element(t, i) {
+            Element::Float(x) => x,
+            Element::Int(n) => n as f64,
+            Element::Bool(b) => f64::from(u8::from(b)),
+            Element::Complex(..) => return None,
+        };
+        if x.is_nan() {
+            nan += 1;
+            continue;
+        }
+        (least, greatest, sum) = (least.min(x), greatest.max(x), sum + x);
+    }
+    let counted = t.elems() - nan;
+    if t.dtype == DType::Bool {
+        return Some(format!("{sum} of {counted} are True"));
+    }
+    if counted == 0 {
+        return Some("all are NaN".into());
+    }
+    let shown = |x: f64| if t.dtype.is_float() { rounded(x) } else { format!("{x}") };
+    let (least, greatest, mean) = (shown(least), shown(greatest), rounded(sum / counted as f64));
+    Some(format!("min {least}, max {greatest}, mean {mean}, {nan} NaN"))
+}
+
+/// A number to six digits.
+fn rounded(x: f64) -> String {
+    let short: f64 = format!("{x:.5e}").parse().unwrap_or(x);
+    format!("{short:?}")
 }
 
 /// The type with `?` for a size that is another one in each element of a list or dict.
@@ -57,7 +100,7 @@ fn same_elements<'a>(elem: &Ty, first: Option<&HostValue>, mut new: impl Iterato
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tessera_base::{DType, TensorType};
+    use tessera_base::TensorType;
     use tessera_runtime::tensor::Tensor;
 
     fn zeros(shape: &[u64]) -> HostValue {
@@ -75,6 +118,17 @@ mod tests {
         assert!(stays(&list, &HostValue::List(vec![]), &HostValue::List(vec![HostValue::Float(1.0)])));
         let list = Ty::List(Box::new(matrix));
         assert!(!stays(&list, &HostValue::List(vec![zeros(&[2])]), &HostValue::List(vec![zeros(&[2]), zeros(&[1])])));
+    }
+
+    #[test]
+    fn large_tensors_are_summed_up() {
+        let numbers = |n: u32| -> Vec<u8> { (0..n).flat_map(|i| (i as f32).to_le_bytes()).collect() };
+        let tensor = |n: u32, bytes: &[u8]| Tensor::from_bytes(DType::F32, &[n.into()], bytes).map(HostValue::Tensor);
+        assert_eq!(tensor(1000, &numbers(1000)).ok().as_ref().and_then(facts), None);
+        let mut bytes = numbers(2001);
+        bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+        let found = tensor(2001, &bytes).ok().as_ref().and_then(facts);
+        assert_eq!(found.as_deref(), Some("min 1.0, max 2000.0, mean 1000.5, 1 NaN"));
     }
 
     #[test]
