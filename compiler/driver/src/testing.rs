@@ -8,8 +8,8 @@ mod text;
 mod run;
 mod document;
 mod stops;
-mod work;
 mod report;
+mod work;
 mod runner;
 
 pub use runner::{Advice, Outcome, Runner, advice};

@@ -2,7 +2,7 @@
 
 use super::state::{Outcome, State};
 use crate::files::Disk;
-use tessera_base::{Code, FileId};
+use tessera_base::{Code, FileId, Span};
 use tessera_ide::analysis::Analysis;
 use tessera_ide::hover::hover;
 use tessera_ide::library;
@@ -78,7 +78,7 @@ fn about(state: &mut State, text: &str, source: bool) -> Option<String> {
     let (_, symbol) = cx.symbol_at(file, byte)?;
     if let (Symbol::Def(id) | Symbol::Struct(id), true) = (&symbol, source) {
         let item = cx.item(*id)?;
-        let place = cx.definition(&symbol).into_iter().next();
+        let place = cx.place(Span::new(*id, 0, 1));
         let place = place.map_or_else(String::new, |p| {
             let line = cx.text(p.file).get(..p.start).map_or(1, |t| t.matches('\n').count() + 1);
             format!("# {}:{line}\n", cx.path(p.file))
