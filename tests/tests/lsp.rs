@@ -373,6 +373,17 @@ fn programs_tests_and_stages_run_from_the_text_as_it_is() {
     assert!(s.editor.response("workspace/executeCommand", unknown).response_result.is_err());
 }
 
+#[test]
+fn what_is_compared_when_a_program_runs_stands_beside_it() {
+    let text = "x: Tensor[N, f32] = io.read_npy(\"a\")\ny: Tensor[M, f32] = io.read_npy(\"b\")\nz = x + y\n";
+    let mut s = session_of(text, json!({}));
+    let uri = s.uri("main.tsr");
+    assert_eq!(s.editor.diagnostics(&uri), [] as [Value; 0]);
+    let line = json!({"range": {"start": {"line": 2, "character": 0}, "end": {"line": 3, "character": 0}}});
+    let all = s.ask("textDocument/inlayHint", line);
+    assert_eq!(labels(&all), [": Tensor[N, f32]", "checks N == M"]);
+}
+
 /// Texts at which the server was wrong once.
 #[test]
 fn small_texts_that_were_answered_wrongly() {

@@ -6,7 +6,8 @@ pub use function::{Place, function, place};
 
 use std::fmt::Write;
 use tessera_base::Code;
-use tessera_ops::surface::{self, Default, OpDef};
+use tessera_ide::written;
+use tessera_ops::surface::{self, OpDef};
 
 /// The text for a topic; `Err` holds what to say when there is none.
 pub fn explain(topic: Option<&str>) -> Result<String, String> {
@@ -32,30 +33,8 @@ fn list() -> String {
     out
 }
 
-/// The call as it is written, with defaults.
-pub fn signature(def: &OpDef) -> String {
-    let mut parts = vec![];
-    let mut star = false;
-    for p in def.params {
-        if p.keyword_only && !star {
-            parts.push("*".to_owned());
-            star = true;
-        }
-        parts.push(match p.default {
-            Default::Required => p.name.to_owned(),
-            Default::None => format!("{}=None", p.name),
-            Default::Int(n) => format!("{}={n}", p.name),
-            Default::Float(x) => format!("{}={x:?}", p.name),
-            Default::Bool(b) => format!("{}={}", p.name, if b { "True" } else { "False" }),
-            Default::Str(s) => format!("{}=\"{s}\"", p.name),
-        });
-    }
-    let module = if def.name.contains('.') { "" } else { "op." };
-    format!("{module}{}({})", def.name, parts.join(", "))
-}
-
 fn operator(def: &OpDef) -> String {
-    let mut out = format!("{}\n\n{}\n", signature(def), def.doc.trim());
+    let mut out = format!("{}\n\n{}\n", written::operator(def).text().0, def.doc.trim());
     if !def.signature.is_empty() {
         let _ = write!(out, "\nAxes: {}\n", def.signature);
     }

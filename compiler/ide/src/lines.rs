@@ -28,7 +28,7 @@ pub struct Position {
 }
 
 /// Where the lines of a text begin. A line ends with `\n`, `\r\n` or `\r`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Lines {
     starts: Vec<usize>,
     /// Whether every character of the line is a byte: its columns are bytes in all units.

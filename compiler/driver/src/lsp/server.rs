@@ -79,6 +79,13 @@ fn answer<T: serde::Serialize>(value: T) -> Answer {
     serde_json::to_value(value).map_err(|e| Refused { code: ErrorCode::InternalError, message: e.to_string() })
 }
 
+/// Of edits: their files, which the protocol's types keep in a hash map, in the order of their names.
+fn answer_edits<T: serde::Serialize>(value: T) -> Answer {
+    let mut value = answer(value)?;
+    value.sort_all_objects();
+    Ok(value)
+}
+
 impl<'c> Server<'c> {
     /// Greets the client.
     ///
@@ -417,7 +424,7 @@ impl<'c> Server<'c> {
             "textDocument/rename" => {
                 let to = value.get("newName").and_then(Value::as_str).unwrap_or("").to_owned();
                 let (id, at) = self.position(value)?;
-                answer(self.world.rename(id, at, &to)?)
+                answer_edits(self.world.rename(id, at, &to)?)
             }
             "textDocument/prepareCallHierarchy" => {
                 let (id, at) = self.position(value)?;
@@ -465,7 +472,7 @@ impl<'c> Server<'c> {
             "textDocument/codeAction" => {
                 let p: CodeActionParams = params(value)?;
                 let id = self.file(&p.text_document.uri)?;
-                answer(self.world.actions(id, p.range))
+                answer_edits(self.world.actions(id, p.range))
             }
             "textDocument/codeLens" => {
                 let id = self.document(&value)?;

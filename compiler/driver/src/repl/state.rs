@@ -117,37 +117,27 @@ fn survived<T>(f: impl FnOnce() -> T) -> Option<T> {
 
 impl<'a> State<'a> {
     pub fn new(setup: &'a Setup, piped: bool) -> State<'a> {
-        State {
-            setup,
-            checker: Checker::new(),
-            times: Times::default(),
-            echo: true,
-            engine: None,
-            interrupts: Interrupts::watch(piped),
-            told: BTreeSet::new(),
-            inputs: 0,
-            piped,
-            failed: false,
-            output: Output::Stdout,
-            accepted: vec![],
-            recording: true,
-        }
+        State::with(setup, piped, Interrupts::watch(piped), Output::Stdout)
     }
 
     /// A session whose output is held; nothing but its flag interrupts it.
     pub fn held(setup: &'a Setup, output: [Buffer; 2]) -> State<'a> {
+        State::with(setup, true, Interrupts::default(), Output::Held(output))
+    }
+
+    fn with(setup: &'a Setup, piped: bool, interrupts: Interrupts, output: Output) -> State<'a> {
         State {
             setup,
             checker: Checker::new(),
             times: Times::default(),
             echo: true,
             engine: None,
-            interrupts: Interrupts::default(),
+            interrupts,
             told: BTreeSet::new(),
             inputs: 0,
-            piped: true,
+            piped,
             failed: false,
-            output: Output::Held(output),
+            output,
             accepted: vec![],
             recording: true,
         }
