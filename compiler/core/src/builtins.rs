@@ -4,9 +4,11 @@
 //! column is no row. Arguments in the typed program are complete and in the order of the row. Methods that change a list
 //! or dict have a table of their own, in [`methods`].
 
+pub mod calls;
 pub mod rules;
 pub mod methods;
 
+pub use calls::{CALLS, CallText, call_text};
 pub use methods::{Method, Takes};
 pub use table::Builtin;
 

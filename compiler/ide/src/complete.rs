@@ -4,11 +4,11 @@ use crate::analysis::Analysis;
 use crate::call::{before, callee, open_bracket, path_start};
 use crate::library;
 use crate::path::{Spot, dotted, spot};
-use crate::symbol::{ATTRIBUTES, Symbol, TYPES};
+use crate::symbol::{Symbol, TYPES, attributes};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use tessera_base::{DType, FileId};
-use tessera_core::builtins::{self, Builtin, Method};
+use tessera_core::builtins;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::ExprKind;
 use tessera_grammar::token::{KEYWORDS, Tok, Token};
@@ -308,7 +308,7 @@ fn of_types(cx: &Analysis, types: &[Ty]) -> Vec<Completion> {
     for ty in types {
         match ty {
             Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor => {
-                out.extend(ATTRIBUTES.iter().map(|(n, _)| of_symbol(cx, n, &Symbol::OfTensor((*n).into()))));
+                out.extend(attributes().map(|n| of_symbol(cx, n, &Symbol::OfTensor(n.into()))));
                 out.extend(surface::methods().map(|n| of_symbol(cx, n, &Symbol::OfTensor(n.into()))));
             }
             Ty::Struct(s) => {
@@ -333,7 +333,7 @@ fn of_types(cx: &Analysis, types: &[Ty]) -> Vec<Completion> {
 }
 
 fn methods(cx: &Analysis, prefix: &str) -> Vec<Completion> {
-    let rows = Builtin::ALL.iter().map(|b| b.name()).chain(Method::ALL.iter().map(|m| m.name()));
+    let rows = builtins::rows().map(|b| b.name()).chain(builtins::CALLS.iter().map(|c| c.name));
     let names: BTreeSet<&str> = rows.filter(|n| n.starts_with(prefix)).collect();
     names.into_iter().map(|n| of_symbol(cx, &n[prefix.len()..], &Symbol::Method(n.into()))).collect()
 }

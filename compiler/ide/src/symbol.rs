@@ -38,18 +38,10 @@ pub enum Symbol {
     Method(Arc<str>),
 }
 
-/// Attributes and methods of tensors that are no operators, with what they are.
-pub const ATTRIBUTES: &[(&str, &str)] = &[
-    ("shape", "The sizes of its dims, as a tuple of ints."),
-    ("dtype", "The type of its elements."),
-    ("T", "The tensor with its dims in reverse order."),
-    ("ndim", "How many dims it has."),
-    ("size", "How many elements it has."),
-    ("sharding", "How it lies on its mesh."),
-    ("item", "`x.item()`: the number in a tensor of one element."),
-    ("tolist", "`x.tolist()`: its elements in lists, one inside of the other for each dim."),
-    ("copy", "`x.copy()`: the tensor; values never change under another name."),
-];
+/// Attributes and methods of tensors that are no operators.
+pub fn attributes() -> impl Iterator<Item = &'static str> {
+    builtins::CALLS.iter().filter_map(|c| c.name.strip_prefix("Tensor."))
+}
 
 /// Names of types that annotations apply.
 pub const TYPES: &[&str] = &["Tensor", "list", "dict", "tuple", "int", "float", "bool", "str"];
@@ -351,7 +343,7 @@ fn of_value(types: &[Ty], name: &str) -> Option<Symbol> {
             Some(Symbol::Field(ItemId(s.item), name.clone()))
         }
         Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor => {
-            let known = ATTRIBUTES.iter().any(|(n, _)| *n == name) || surface::method(name).is_some();
+            let known = attributes().any(|n| n == name) || surface::method(name).is_some();
             known.then(|| Symbol::OfTensor(name.into()))
         }
         Ty::Str => Some(Symbol::Method(format!("str.{name}").into())),

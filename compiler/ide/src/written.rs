@@ -1,11 +1,12 @@
 //! How things are written and what is said of them: heads, parameters, documentation.
 
 use crate::analysis::Analysis;
-use crate::symbol::{ATTRIBUTES, Symbol, TYPES};
+use crate::symbol::{Symbol, TYPES};
 use std::fmt::Write;
 use std::sync::Arc;
 use tessera_base::{DType, ItemId, Span};
-use tessera_core::builtins::{self, Builtin, Fallback, Gives, Method, Takes};
+use tessera_core::builtins::calls::Written;
+use tessera_core::builtins::{self, Builtin, CallText, Fallback, Gives, call_text};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::*;
 use tessera_infer::db::Item;
@@ -46,8 +47,8 @@ impl Call {
             }
             if p.keyword_only && !star {
                 out.push_str("*, ");
-                star = true;
             }
+            star |= p.keyword_only || p.rest;
             let start = out.len();
             out.push_str(&p.text);
             places.push((start, out.len()));
@@ -97,10 +98,6 @@ fn host(row: Builtin) -> Call {
         }
         _ => def.name,
     };
-    // What the checker knows by a rule of its own takes what its text says.
-    if row.params().is_none() {
-        params.push(Parameter { name: String::new(), text: "…".into(), keyword_only: false, rest: true });
-    }
     let result = match &def.rule {
         builtins::Rule::Params(_, gives) => Some(given(*gives).to_owned()),
         builtins::Rule::By(_) => None,
@@ -149,20 +146,30 @@ fn given(gives: Gives) -> &'static str {
     }
 }
 
-/// The call of a method that changes a list or dict in place.
-fn changing(m: Method) -> Call {
-    let def = m.def();
-    let param = |t: &Takes| {
-        let name = match t {
-            Takes::Element => "element",
-            Takes::Key => "key",
-            Takes::Whole => "other",
-            Takes::Position => "position",
-            Takes::Descending => "reverse",
-        };
-        Parameter { name: name.into(), text: name.into(), keyword_only: false, rest: false }
+/// The call of what the checker knows by a rule of its own.
+fn by_rule(row: &CallText) -> Option<Call> {
+    let param = |p: Written| Parameter {
+        name: p.name.to_owned(),
+        text: p.text.to_owned(),
+        keyword_only: p.keyword_only,
+        rest: p.rest,
     };
-    Call { name: def.name.to_owned(), params: def.takes.iter().map(param).collect(), ..Call::default() }
+    let params = row.params()?.into_iter().map(param).collect();
+    let result = Some(row.gives.to_owned()).filter(|g| !g.is_empty());
+    Some(Call { name: row.name.to_owned(), params, result, doc: row.doc.to_owned() })
+}
+
+/// The call of something that is built in, by the name that programs write.
+fn built_in(name: &str) -> Option<Call> {
+    if let Some(row) = call_text(name) {
+        return by_rule(row);
+    }
+    if let Some(def) = tessera_infer::check::modules::operator(name) {
+        return Some(operator(def));
+    }
+    // What tile programs have of operators.
+    let tile = name.strip_prefix("tile.").and_then(surface::find).map(operator);
+    tile.map(|call| Call { name: name.to_owned(), ..call }).or_else(|| builtins::find(name).map(host))
 }
 
 /// The documentation without the indent that its lines share.
@@ -211,7 +218,10 @@ impl Analysis<'_> {
                     _ => None,
                 }
             }
-            Symbol::OfTensor(name) => ATTRIBUTES.iter().find(|(n, _)| **n == **name).map(|(_, doc)| (*doc).to_owned()),
+            Symbol::OfTensor(name) => match call_text(&format!("Tensor.{name}")) {
+                Some(row) => Some(row.doc.to_owned()),
+                None => self.call(symbol).map(|c| c.doc).filter(|d| !d.is_empty()),
+            },
             Symbol::Builtin(name) => {
                 let dtype = DType::parse(name).map(|d| {
                     let kind = match () {
@@ -222,7 +232,8 @@ impl Analysis<'_> {
                     };
                     format!("An element type: {kind} of {} bits.", 8 * d.bytes())
                 });
-                dtype.or_else(|| self.call(symbol).map(|c| c.doc)).filter(|d| !d.is_empty())
+                let said = || call_text(name).map(|row| row.doc.to_owned());
+                dtype.or_else(said).or_else(|| self.call(symbol).map(|c| c.doc)).filter(|d| !d.is_empty())
             }
             _ => self.call(symbol).map(|c| c.doc).filter(|d| !d.is_empty()),
         }
@@ -258,23 +269,15 @@ impl Analysis<'_> {
                 let doc = self.doc(symbol).unwrap_or_default();
                 Some(Call { name: def.name.text.to_string(), params, result: None, doc })
             }
-            Symbol::Builtin(name) => {
-                if let Some(def) = tessera_infer::check::modules::operator(name) {
-                    return Some(operator(def));
-                }
-                Builtin::parse(name).map(host)
-            }
+            Symbol::Builtin(name) | Symbol::Method(name) => built_in(name),
             Symbol::OfTensor(name) => {
-                let mut call = operator(surface::method(name)?);
+                let Some(def) = surface::method(name) else { return built_in(&format!("Tensor.{name}")) };
+                let mut call = operator(def);
                 call.name = format!("Tensor.{name}");
                 if !call.params.is_empty() {
                     call.params.remove(0);
                 }
                 Some(call)
-            }
-            Symbol::Method(name) => {
-                let changes = Method::ALL.iter().copied().find(|m| m.name() == &**name);
-                changes.map(changing).or_else(|| Builtin::parse(name).map(host))
             }
             _ => None,
         }

@@ -5,15 +5,12 @@ use super::directive::DIRECTIVES;
 use super::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
-use tessera_core::builtins::{self, Builtin, Method};
+use tessera_core::builtins;
 use tessera_core::ty::Ty;
 use tessera_grammar::token::KEYWORDS;
 use tessera_infer::check::modules;
 use tessera_infer::db::Entity;
 use tessera_ops::surface;
-
-/// Attributes of tensors that are no methods.
-const ATTRIBUTES: &[&str] = &["shape", "dtype", "T", "ndim", "size"];
 
 /// What can be completed.
 #[derive(Default)]
@@ -62,7 +59,7 @@ impl Known {
                 let at = start + base.len() + 1;
                 // After a call or an index: most likely a tensor.
                 let after_value = base.is_empty() && line[..start].ends_with([')', ']']);
-                let members = if after_value { tensor_members() } else { self.members(base) };
+                let members = if after_value { members_of(&Ty::AnyTensor) } else { self.members(base) };
                 (at, starting(members.into_iter(), last))
             }
         }
@@ -111,23 +108,17 @@ fn field_type(ty: &Ty, name: &str) -> Option<Ty> {
     }
 }
 
-fn tensor_members() -> Vec<String> {
-    surface::methods().chain(ATTRIBUTES.iter().copied()).map(str::to_owned).collect()
-}
-
 fn members_of(ty: &Ty) -> Vec<String> {
-    let host = |prefix: &str| -> Vec<String> {
-        let rows = Builtin::ALL.iter().map(|b| b.name()).chain(Method::ALL.iter().map(|m| m.name()));
+    let built_in = |prefix: &str| -> Vec<String> {
+        let rows = builtins::rows().map(|b| b.name()).chain(builtins::CALLS.iter().map(|c| c.name));
         rows.filter_map(|n| n.strip_prefix(prefix)).map(str::to_owned).collect()
     };
     match ty {
-        Ty::Tensor(_) | Ty::AnyTensor => tensor_members(),
+        Ty::Tensor(_) | Ty::AnyTensor => surface::methods().map(str::to_owned).chain(built_in("Tensor.")).collect(),
         Ty::Struct(s) => s.fields.iter().map(|(n, _)| n.to_string()).collect(),
-        Ty::Str => host("str."),
-        Ty::List(_) => ["append", "extend", "insert", "pop", "remove", "index", "count", "sort", "reverse", "clear"]
-            .map(str::to_owned)
-            .to_vec(),
-        Ty::Dict(..) => host("dict."),
+        Ty::Str => built_in("str."),
+        Ty::List(_) => built_in("list."),
+        Ty::Dict(..) => built_in("dict."),
         _ => vec![],
     }
 }

@@ -59,7 +59,7 @@ fn texts(path: &str) -> Vec<String> {
     if surface::find(path).is_some() {
         out.push(format!("op.{path}"));
     }
-    for (ty, value) in [("Tensor.", "op.zeros((1,))"), ("str.", "\"\"")] {
+    for (ty, value) in [("Tensor.", "op.zeros((1,))"), ("str.", "\"\""), ("list.", "[1]"), ("dict.", "{1: 1}")] {
         out.extend(path.strip_prefix(ty).map(|name| format!("{value}.{name}")));
     }
     out

@@ -3,7 +3,7 @@
 use super::state::State;
 use std::collections::BTreeMap;
 use tessera_base::FileId;
-use tessera_core::builtins::Builtin;
+use tessera_core::builtins;
 use tessera_grammar::token::{Tok, Token, lex};
 use tessera_ide::analysis::Analysis;
 use tessera_ide::symbol::Symbol;
@@ -29,9 +29,8 @@ impl Signatures {
                 out.calls.insert(path, call.params);
             }
         };
-        for row in Builtin::ALL {
-            add(row.name().to_owned(), &Symbol::Builtin(row.name().into()));
-        }
+        let built_in = builtins::rows().map(|b| b.name()).chain(builtins::CALLS.iter().map(|c| c.name));
+        built_in.for_each(|name| add(name.to_owned(), &Symbol::Builtin(name.into())));
         for name in surface::methods() {
             add(format!("Tensor.{name}"), &Symbol::OfTensor(name.into()));
         }

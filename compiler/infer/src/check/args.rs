@@ -4,7 +4,8 @@ use super::container_literals::{Wanted, is_written_out};
 use super::cx::{Cx, error_at};
 use std::sync::Arc;
 use tessera_base::near::nearest;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, Span, bug};
+use tessera_core::builtins::{CallText, call_text};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Name, Param, ParamKind};
@@ -31,6 +32,12 @@ impl Slot {
 
     pub fn plain(name: &str, optional: bool) -> Slot {
         Slot { name: name.into(), kind: ParamKind::Plain, optional }
+    }
+
+    /// The parameters of a function that is built in, as its row says.
+    pub fn built_in(name: &str) -> Vec<Slot> {
+        let Some(params) = call_text(name).and_then(CallText::params) else { bug!("`{name}` has a row") };
+        params.iter().map(|p| Slot::plain(p.name, p.optional)).collect()
     }
 }
 

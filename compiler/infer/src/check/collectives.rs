@@ -1,6 +1,6 @@
 //! Collectives on whole tensors, which change how a tensor lies and never its value.
 
-use super::args::Value;
+use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use super::meshes::layout;
 use super::per_device_collectives::Over;
@@ -16,14 +16,11 @@ impl Cx<'_> {
         if matches!(name, "permute" | "send" | "recv") {
             return self.only_per_device(name, name_span);
         }
-        let names: &[&str] = match name {
-            "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
-            "reduce_scatter" => &["x", "axis", "dim?"],
-            "all_reduce" => &["x", "axis", "op?"],
-            _ => &["x", "axis"],
-        };
         let full = format!("dist.collective.{name}");
-        let Some(given) = self.dist_args(&full, names, values, span) else { return error_at(span) };
+        // The layout says along which dim blocks lie, and what is everywhere has no source.
+        let said = |s: &Slot| matches!((name, &*s.name), ("all_gather", "dim") | ("broadcast", "source"));
+        let slots: Vec<Slot> = Slot::built_in(&full).into_iter().filter(|s| !said(s)).collect();
+        let Some(given) = self.args_without_errors(&full, &slots, values, span) else { return error_at(span) };
         let mut given = given.into_iter();
         let (Some(Some(x)), Some(Some(axis))) = (given.next(), given.next()) else { return error_at(span) };
         let rest: Vec<Option<TExpr>> = given.collect();

@@ -42,15 +42,13 @@ impl Cx<'_> {
         match name {
             "autodiff.grad" | "autodiff.value_and_grad" => self.grad(name, values, span),
             "autodiff.checkpoint" => {
-                let slots = [Slot::plain("f", false)];
-                match self.function_and(name, &slots, values, span) {
+                match self.function_and(name, &Slot::built_in(name), values, span) {
                     Some((f, _)) => self.derived(f, vec![], Derived::Checkpoint, name, span),
                     None => error_at(span),
                 }
             }
             "autodiff.stop_gradient" => {
-                let slots = [Slot::plain("x", false)];
-                let given = self.match_params(name, &slots, values, span, None);
+                let given = self.match_params(name, &Slot::built_in(name), values, span, None);
                 let Some(x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
                 let ty = x.ty.clone();
                 TExpr { kind: TKind::StopGradient(Box::new(x)), ty, span }
@@ -106,8 +104,7 @@ impl Cx<'_> {
     }
 
     fn grad(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("f", false), Slot::plain("wrt", true), Slot::plain("has_aux", true)];
-        let Some((f, rest)) = self.function_and(name, &slots, values, span) else { return error_at(span) };
+        let Some((f, rest)) = self.function_and(name, &Slot::built_in(name), values, span) else { return error_at(span) };
         let mut rest = rest.into_iter();
         let (wrt, aux) = (rest.next().flatten(), rest.next().flatten());
         let aux = match aux.as_ref().map(|e| (&e.kind, e.span)) {
@@ -134,7 +131,7 @@ impl Cx<'_> {
     /// `vmap(f)`: `f` for every row of its arguments; `in_axes` names the dim or `None` for each, `out_axes` where it
     /// lies in the results.
     fn vmap(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("f", false), Slot::plain("in_axes", true), Slot::plain("out_axes", true)];
+        let slots = Slot::built_in("autodiff.vmap");
         let Some((f, rest)) = self.function_and("autodiff.vmap", &slots, values, span) else { return error_at(span) };
         let mut rest = rest.into_iter();
         let (ins, outs) = (rest.next().flatten(), rest.next().flatten());
@@ -333,7 +330,7 @@ impl Cx<'_> {
 
     /// `jvp(f, primals, tangents)` gives the value and its directional derivative.
     fn jvp(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("f", false), Slot::plain("primals", false), Slot::plain("tangents", false)];
+        let slots = Slot::built_in("autodiff.jvp");
         let Some((f, rest)) = self.function_and("autodiff.jvp", &slots, values, span) else { return error_at(span) };
         let mut rest = rest.into_iter().flatten();
         let (Some(primals), Some(tangents)) = (rest.next(), rest.next()) else { return error_at(span) };
@@ -641,7 +638,7 @@ impl Cx<'_> {
             return None;
         };
         let values = self.args(args);
-        let slots = [Slot::plain("backward", false)];
+        let slots = Slot::built_in("autodiff.custom_vjp");
         let (f, _) = self.function_and("autodiff.custom_vjp", &slots, values, e.span)?;
         if ret.is_error() {
             return None;

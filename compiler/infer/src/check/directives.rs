@@ -8,24 +8,12 @@ use super::names::Meaning;
 use std::sync::Arc;
 use tessera_base::limits::Unused;
 use tessera_base::{Code, Diagnostic, Limits, Span};
+use tessera_core::builtins::call_text;
 use tessera_core::ir::{TExpr, TKind, TStmt};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
 use tessera_ir::hints::KernelHints;
 use tessera_types::tensor::tile::{self, Asked};
-
-/// Directives with their parameters; `true` marks those that may be left out.
-const DIRECTIVES: &[(&str, &[(&str, bool)])] = &[
-    ("tile", &[("shape", false)]),
-    ("vectorize", &[("lanes", false)]),
-    ("use_shared_memory", &[("enabled", true), ("padding", true)]),
-    ("async_copy", &[("enabled", true)]),
-    ("pipeline_stages", &[("stages", false)]),
-    ("unroll", &[("factor", false)]),
-    ("parallel", &[("axis", false)]),
-    ("warps", &[("count", false)]),
-    ("swizzle", &[("bytes", true)]),
-];
 
 /// Greatest factor of `schedule.unroll`.
 const UNROLL_MAX: i64 = 64;
@@ -88,11 +76,10 @@ impl Cx<'_> {
     /// follows in its block.
     pub fn directive_stmt(&mut self, e: &Expr) -> bool {
         let ExprKind::Call { func, args } = &e.kind else { return false };
-        let Some((name, params)) = self.directive_named(func) else { return false };
-        let slots: Vec<Slot> = params.iter().map(|(n, optional)| Slot::plain(n, *optional)).collect();
+        let Some(name) = self.directive_named(func) else { return false };
         let values = self.directive_args(args);
         let shown = format!("schedule.{name}");
-        let Some(values) = self.match_params(&shown, &slots, values, e.span, None) else { return true };
+        let Some(values) = self.match_params(&shown, &Slot::built_in(&shown), values, e.span, None) else { return true };
         if values.iter().flatten().any(|v| v.ty.is_error()) {
             return true;
         }
@@ -124,7 +111,7 @@ impl Cx<'_> {
     }
 
     /// The directive that a callee names; anything else, and unknown ones, take the usual way.
-    fn directive_named(&mut self, func: &Expr) -> Option<(&'static str, &'static [(&'static str, bool)])> {
+    fn directive_named(&mut self, func: &Expr) -> Option<&'static str> {
         let text = match &func.kind {
             ExprKind::Attr { base, name } if self.is_module_path(base) => name.text.clone(),
             ExprKind::Name(name) if self.env.get(name).is_none() => name.clone(),
@@ -145,7 +132,8 @@ impl Cx<'_> {
                 _ => return None,
             },
         }
-        DIRECTIVES.iter().find(|(n, _)| **n == *text).map(|(n, p)| (*n, *p))
+        let full = format!("schedule.{text}");
+        call_text(&full)?.name.strip_prefix("schedule.")
     }
 
     fn directive_args(&mut self, args: &[Arg]) -> Vec<Value> {

@@ -448,7 +448,7 @@ impl Cx<'_> {
     }
 
     fn round(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("x", false), Slot::plain("ndigits", true)];
+        let slots = Slot::built_in("round");
         let Some(given) = self.match_params("round", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter();
         let (Some(x), digits) = (given.next().flatten(), given.next().flatten()) else { return error_at(span) };
@@ -576,7 +576,7 @@ impl Cx<'_> {
     }
 
     fn sorted(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("xs", false), Slot::plain("key", true), Slot::plain("reverse", true)];
+        let slots = Slot::built_in("sorted");
         let Some(given) = self.match_params("sorted", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter();
         let (Some(x), key, reverse) = (given.next().flatten(), given.next().flatten(), given.next().flatten()) else {
@@ -645,7 +645,7 @@ impl Cx<'_> {
     }
 
     fn two_numbers(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("a", false), Slot::plain("b", false)];
+        let slots = Slot::built_in(name);
         let Some(given) = self.match_params(name, &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter().flatten();
         let (Some(a), Some(b)) = (given.next(), given.next()) else { return error_at(span) };

@@ -50,7 +50,7 @@ impl Cx<'_> {
             }
             "dist.gather" | "dist.complete" => {
                 let values = self.args(args);
-                let given = self.dist_args(name, &["x"], values, span);
+                let given = self.dist_args(name, values, span);
                 let Some(x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
                 let Some(t) = self.tensor_of(&x, name) else { return error_at(span) };
                 let to = match &**name {
@@ -75,16 +75,25 @@ impl Cx<'_> {
         }
     }
 
-    /// Arguments by name; those after the first few that are required may be left out.
+    /// Arguments of a function of `dist`.
     pub fn dist_args(
         &mut self,
         name: &str,
-        names: &[&str],
         values: Vec<Value>,
         span: Span,
     ) -> Option<Vec<Option<TExpr>>> {
-        let slots: Vec<Slot> = names.iter().map(|n| Slot::plain(n.trim_end_matches('?'), n.ends_with('?'))).collect();
-        let given = self.match_params(name, &slots, values, span, None)?;
+        self.args_without_errors(name, &Slot::built_in(name), values, span)
+    }
+
+    /// As [`Cx::dist_args`], of parameters that are not those of the row.
+    pub fn args_without_errors(
+        &mut self,
+        name: &str,
+        slots: &[Slot],
+        values: Vec<Value>,
+        span: Span,
+    ) -> Option<Vec<Option<TExpr>>> {
+        let given = self.match_params(name, slots, values, span, None)?;
         (!given.iter().flatten().any(|e| e.ty.is_error())).then_some(given)
     }
 
@@ -433,8 +442,7 @@ impl Cx<'_> {
 
     /// `dist.tensor(shape, dtype=, layout=, mesh=, init=)`.
     fn sharded_tensor(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let names = ["shape", "dtype?", "layout?", "mesh?", "init?"];
-        let Some(given) = self.dist_args("dist.tensor", &names, values, span) else { return error_at(span) };
+        let Some(given) = self.dist_args("dist.tensor", values, span) else { return error_at(span) };
         let mut given = given.into_iter();
         let mut next = || given.next().flatten();
         let (shape, dtype, spec, mesh, init) = (next(), next(), next(), next(), next());
@@ -490,7 +498,7 @@ impl Cx<'_> {
 
     /// `dist.shard(x, spec, mesh=)`.
     fn shard(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let Some(given) = self.dist_args("dist.shard", &["x", "spec", "mesh?"], values, span) else {
+        let Some(given) = self.dist_args("dist.shard", values, span) else {
             return error_at(span);
         };
         let mut given = given.into_iter();
@@ -536,7 +544,7 @@ impl Cx<'_> {
 
     /// `dist.like(x, y)`: `x` as `y` lies.
     fn laid_out_like(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let given = self.dist_args("dist.like", &["x", "y"], values, span);
+        let given = self.dist_args("dist.like", values, span);
         let mut given = given.into_iter().flatten().flatten();
         let (Some(x), Some(y)) = (given.next(), given.next()) else { return error_at(span) };
         let (Some(t), Some(like)) = (self.tensor_of(&x, "dist.like"), self.tensor_of(&y, "dist.like")) else {

@@ -9,27 +9,25 @@ use super::scalars::as_int;
 use super::types::{erase, fill, same_slot};
 use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_core::builtins;
+use tessera_core::builtins::{self, CALLS, call_text};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, Name};
 use tessera_types::unify::{JoinKind, Role, join};
 
-const LIST: &[&str] =
-    &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "index", "count", "copy"];
 /// The methods that change a list or dict.
 pub const CHANGE: &[&str] = &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "update"];
-const DICT: &[&str] = &["keys", "values", "items", "get", "pop", "update", "clear", "copy"];
 
 /// The methods of a type.
 pub fn names(ty: &Ty) -> Vec<String> {
+    let of = |prefix: &str| CALLS.iter().filter_map(|c| c.name.strip_prefix(prefix)).map(str::to_owned).collect();
     match ty {
         Ty::Str => {
             let rows = builtins::rows().filter_map(|r| r.name().strip_prefix("str.").map(str::to_owned));
             rows.chain(["format".to_owned()]).collect()
         }
-        Ty::List(_) => LIST.iter().map(|s| s.to_string()).collect(),
-        Ty::Dict(..) => DICT.iter().map(|s| s.to_string()).collect(),
+        Ty::List(_) => of("list."),
+        Ty::Dict(..) => of("dict."),
         Ty::Tensor(_) | Ty::AnyTensor => tessera_ops::surface::methods().map(str::to_owned).collect(),
         _ => vec![],
     }
@@ -113,20 +111,12 @@ impl Cx<'_> {
 
     fn list_method(&mut self, base: &Expr, mut list: TExpr, t: &Ty, name: &Name, args: &[Arg], span: Span) -> TExpr {
         let word = &*name.text;
-        let slots: Vec<Slot> = match word {
-            "append" | "extend" | "remove" | "index" | "count" => {
-                vec![Slot::plain(if word == "extend" { "list" } else { "element" }, false)]
-            }
-            "insert" => vec![Slot::plain("index", false), Slot::plain("element", false)],
-            "pop" => vec![Slot::plain("index", true)],
-            "sort" => vec![Slot::plain("key", true), Slot::plain("reverse", true)],
-            "reverse" | "clear" | "copy" => vec![],
-            _ => {
-                self.args(args);
-                let d = self.no_method(&list.ty, name);
-                return self.fail(d);
-            }
-        };
+        if call_text(&format!("list.{word}")).is_none() {
+            self.args(args);
+            let d = self.no_method(&list.ty, name);
+            return self.fail(d);
+        }
+        let slots = Slot::built_in(&format!("list.{word}"));
         let wanted = || {
             let ty = |s: &Slot| match &*s.name {
                 "element" => t.clone(),
@@ -233,16 +223,14 @@ impl Cx<'_> {
         span: Span,
     ) -> TExpr {
         let word = &*name.text;
-        let slots: Vec<Slot> = match word {
-            "get" | "pop" => vec![Slot::plain("key", false), Slot::plain("default", true)],
-            "update" => vec![Slot::plain("dict", false)],
-            "keys" | "values" | "items" | "clear" | "copy" => vec![],
-            _ => {
-                self.args(args);
-                let d = self.no_method(&dict.ty, name);
-                return self.fail(d);
-            }
-        };
+        if call_text(&format!("dict.{word}")).is_none() {
+            self.args(args);
+            let d = self.no_method(&dict.ty, name);
+            return self.fail(d);
+        }
+        let mut slots = Slot::built_in(&format!("dict.{word}"));
+        // What lacks a default is told why one is needed.
+        slots.iter_mut().filter(|s| &*s.name == "default").for_each(|s| s.optional = true);
         let whole = dict.ty.clone();
         let wanted = || {
             let ty = |s: &Slot| match &*s.name {

@@ -22,7 +22,7 @@ pub struct Over<'a> {
 impl Cx<'_> {
     /// `dist.rank(axis)` and `dist.size(axis)`.
     pub fn device_number(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
-        let Some(given) = self.dist_args(name, &["axis"], values, span) else { return error_at(span) };
+        let Some(given) = self.dist_args(name, values, span) else { return error_at(span) };
         let Some(axis) = given.into_iter().flatten().next() else { return error_at(span) };
         let Some(local) = self.local.clone() else {
             return self.only_per_device(name.trim_start_matches("dist."), name_span);
@@ -58,16 +58,8 @@ impl Cx<'_> {
 
     /// A collective of blocks.
     pub fn collective_of_blocks(&mut self, name: &str, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
-        let names: &[&str] = match name {
-            "all_to_all" => &["x", "axis", "from_dim", "to_dim"],
-            "reduce_scatter" | "all_gather" => &["x", "axis", "dim?"],
-            "broadcast" => &["x", "axis", "source?"],
-            "send" | "recv" => &["x", "axis", "source", "to"],
-            "permute" => &["x", "axis", "shift?", "to?"],
-            _ => &["x", "axis", "op?"],
-        };
         let full = format!("dist.collective.{name}");
-        let Some(given) = self.dist_args(&full, names, values, span) else { return error_at(span) };
+        let Some(given) = self.dist_args(&full, values, span) else { return error_at(span) };
         let mut given = given.into_iter();
         let (Some(Some(x)), Some(Some(axis))) = (given.next(), given.next()) else { return error_at(span) };
         let rest: Vec<Option<TExpr>> = given.collect();
@@ -130,7 +122,7 @@ impl Cx<'_> {
 
     /// `dist.complete(x)`: parts put together as what they are; any other value as it is.
     pub fn complete_own(&mut self, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
-        let given = self.dist_args("dist.complete", &["x"], values, span);
+        let given = self.dist_args("dist.complete", values, span);
         let Some(mut x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
         let Some(t) = self.tensor_of(&x, "dist.complete") else { return error_at(span) };
         // Rows that are mixed stay so.

@@ -135,7 +135,7 @@ impl Cx<'_> {
 
     /// `dist.each(x, axis=)`: what each device has, as a value of its own and not as a part of one.
     pub fn each_own(&mut self, values: Vec<Value>, span: Span, name_span: Span) -> TExpr {
-        let Some(given) = self.dist_args("dist.each", &["x", "axis"], values, span) else { return error_at(span) };
+        let Some(given) = self.dist_args("dist.each", values, span) else { return error_at(span) };
         let mut given = given.into_iter();
         let (Some(Some(x)), Some(Some(axis))) = (given.next(), given.next()) else { return error_at(span) };
         let Some(local) = self.local.clone() else { return self.only_per_device("each", name_span) };

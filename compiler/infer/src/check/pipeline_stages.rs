@@ -1,6 +1,6 @@
 //! Values at one position of a mesh axis, and stages of any shapes, one behind the other along it.
 
-use super::args::Value;
+use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
 use super::meshes::{layout, unfinished};
 use super::names::Meaning;
@@ -48,8 +48,7 @@ fn uneven(t: &TensorType, microbatches: u64, at: Span) -> Option<Diagnostic> {
 impl Cx<'_> {
     /// `dist.at(x, axis=, index=, mesh=)`: on the devices at one position of an axis alone; along other axes as it lies.
     pub fn at(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let names = ["x", "axis", "index", "mesh?"];
-        let Some(given) = self.dist_args("dist.at", &names, values, span) else { return error_at(span) };
+        let Some(given) = self.dist_args("dist.at", values, span) else { return error_at(span) };
         let mut given = given.into_iter();
         let mut next = || given.next().flatten();
         let (Some(x), Some(axis), Some(index), mesh) = (next(), next(), next(), next()) else { return error_at(span) };
@@ -152,7 +151,7 @@ impl Cx<'_> {
 
     /// A call of what `dist.pipeline` gives: part after part of the rows goes through all stages, each at its position.
     pub fn pipelined(&mut self, line: &Line, stages: &[TExpr], args: Vec<Value>, span: Span) -> Option<TExpr> {
-        let x = self.dist_args("the pipeline", &["x"], args, span)?.into_iter().flatten().next()?;
+        let x = self.args_without_errors("the pipeline", &[Slot::plain("x", false)], args, span)?.into_iter().flatten().next()?;
         let t = self.tensor_of(&x, "dist.pipeline")?;
         let mesh = self.mesh_of(&x, &t, line.mesh.clone())?;
         let places = self.known_axis(&mesh, &line.axis, span)?;

@@ -12,7 +12,7 @@ use tessera_types::tensor::with_ways;
 impl Cx<'_> {
     /// `op.scan(f, init, xs)` gives the last carry and the stacked results.
     pub fn scan(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("f", false), Slot::plain("init", false), Slot::plain("xs", false)];
+        let slots = Slot::built_in("op.scan");
         let Some(given) = self.match_params("op.scan", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter().flatten();
         let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
@@ -159,12 +159,7 @@ impl Cx<'_> {
 
     /// `op.fori(lo, hi, f, init)`: `f(i, carry)` gives the next carry.
     pub fn fori(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [
-            Slot::plain("lower", false),
-            Slot::plain("upper", false),
-            Slot::plain("f", false),
-            Slot::plain("init", false),
-        ];
+        let slots = Slot::built_in("op.fori");
         let Some(given) = self.match_params("op.fori", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter().flatten();
         let (Some(low), Some(high), Some(f), Some(init)) = (given.next(), given.next(), given.next(), given.next())

@@ -15,7 +15,7 @@ use tessera_types::unify::Role;
 impl Cx<'_> {
     /// `io.save(path, value)`.
     pub fn save_value(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("path", false), Slot::plain("value", false)];
+        let slots = Slot::built_in("io.save");
         let Some(given) = self.match_params("io.save", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter().flatten();
         let (Some(path), Some(value)) = (given.next(), given.next()) else { return error_at(span) };
@@ -29,12 +29,7 @@ impl Cx<'_> {
 
     /// `io.load(path, like, prefix="", extra=False)`: what the file holds, in the form of `like`.
     pub fn load_value(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [
-            Slot::plain("path", false),
-            Slot::plain("like", false),
-            Slot::plain("prefix", true),
-            Slot::plain("extra", true),
-        ];
+        let slots = Slot::built_in("io.load");
         let Some(given) = self.match_params("io.load", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter();
         let mut next = || given.next().flatten();

@@ -284,8 +284,7 @@ impl Cx<'_> {
     /// `sys.advise(holds, message)`: W0102 where the numbers that are known here make it false. It does nothing when
     /// the program runs.
     pub fn advise(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let names = [Slot::plain("holds", false), Slot::plain("message", false)];
-        let given = self.match_params("sys.advise", &names, values, span, None);
+        let given = self.match_params("sys.advise", &Slot::built_in("sys.advise"), values, span, None);
         let Some([Some(holds), Some(message)]) = given.as_deref() else { return error_at(span) };
         let holds = self.truth(holds.clone());
         if holds.ty.is_error() {

@@ -51,7 +51,7 @@ impl Cx<'_> {
     }
 
     fn program_id(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [Slot::plain("axis", false), Slot::plain("count", true)];
+        let slots = Slot::built_in("tile.program_id");
         let Some(matched) = self.match_params("tile.program_id", &slots, values, span, None) else {
             return error_at(span);
         };
@@ -152,7 +152,7 @@ impl Cx<'_> {
     }
 
     fn tile_load(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [("x", false), ("index", false), ("shape", false), ("pad", true)].map(|(n, o)| Slot::plain(n, o));
+        let slots = Slot::built_in("tile.load");
         let Some(matched) = self.match_params("tile.load", &slots, values, span, None) else { return error_at(span) };
         let [Some(x), Some(index), Some(shape), pad] = <[_; 4]>::try_from(matched).unwrap_or_default() else {
             return error_at(span);
@@ -177,7 +177,7 @@ impl Cx<'_> {
     }
 
     fn tile_store(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = ["x", "index", "value"].map(|n| Slot::plain(n, false));
+        let slots = Slot::built_in("tile.store");
         let Some(matched) = self.match_params("tile.store", &slots, values, span, None) else { return error_at(span) };
         let [Some(x), Some(index), Some(value)] = <[_; 3]>::try_from(matched).unwrap_or_default() else {
             return error_at(span);
@@ -244,7 +244,7 @@ impl Cx<'_> {
 
     /// `tile.dot(a, b, acc)`: the product of two tiles, in the accumulator's type, added to `acc`.
     fn tile_dot(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [("a", false), ("b", false), ("acc", true)].map(|(n, o)| Slot::plain(n, o));
+        let slots = Slot::built_in("tile.dot");
         let Some(matched) = self.match_params("tile.dot", &slots, values, span, None) else { return error_at(span) };
         let [Some(a), Some(b), acc] = <[_; 3]>::try_from(matched).unwrap_or_default() else { return error_at(span) };
         let narrow = |e: &TExpr| match &e.ty {
@@ -267,7 +267,7 @@ impl Cx<'_> {
 
     /// `tile.reduce(x, "max", axis=1)`.
     fn tile_reduce(&mut self, values: Vec<Value>, span: Span) -> TExpr {
-        let slots = [("x", false), ("kind", false), ("axis", true), ("keepdims", true)].map(|(n, o)| Slot::plain(n, o));
+        let slots = Slot::built_in("tile.reduce");
         let Some(matched) = self.match_params("tile.reduce", &slots, values, span, None) else { return error_at(span) };
         let [Some(x), Some(kind), axis, keep] = <[_; 4]>::try_from(matched).unwrap_or_default() else {
             return error_at(span);
