@@ -295,6 +295,15 @@ fn calls_show_their_parameters() {
     assert_eq!(shown(&mut s, "z.sum("), ("Tensor.sum(axis=None, keepdims=False)".into(), Some(0)));
     assert_eq!(shown(&mut s, "Layer(z, "), ("Layer(w: Tensor[D, D, f32], b: Tensor[D, f32])".into(), Some(1)));
     assert_eq!(shown(&mut s, "mean_of(z)"), (String::new(), None));
+    // A comma of a lambda is none of the call; what is named already is not asked for again.
+    let jvp = "autodiff.jvp(f, primals, tangents) -> tuple";
+    assert_eq!(shown(&mut s, "autodiff.jvp(lambda a, b: a * b, "), (jvp.into(), Some(1)));
+    assert_eq!(shown(&mut s, "autodiff.jvp(lambda a, "), (jvp.into(), Some(0)));
+    assert_eq!(shown(&mut s, "autodiff.jvp(primals=(z,), f=mean_of, "), (jvp.into(), Some(2)));
+    let print = "print(*values, sep=\" \", end=\"\\n\") -> None";
+    assert_eq!(shown(&mut s, "print(1, 2, 3"), (print.into(), Some(0)));
+    assert_eq!(shown(&mut s, "print(1, end="), (print.into(), Some(2)));
+    assert_eq!(shown(&mut s, "held = lambda x, k=2: x * k\nheld(1, "), ("held(x, k=2)".into(), Some(1)));
 }
 
 #[test]
@@ -401,6 +410,15 @@ fn small_texts_that_were_answered_wrongly() {
     let edit = s.ask_at("textDocument/rename", at, json!({"newName": "again"}));
     assert_eq!(edit["changes"].as_object().map(|c| c.len()), Some(1));
     assert_eq!(edit["changes"][s.uri("main.tsr")].as_array().map(Vec::len), Some(2));
+    // Fields stand in places that are assigned to, too, and functions that variables hold have parameters.
+    let text = "struct P:\n    a: int\n    b: int\n\nps = [P(a=1, b=2)]\nps[0].a = 5\np = ps[0]\np.a, p.b = 1, 2\n\
+                for p.a in [1, 2]:\n    print(p.a)\nf = lambda x, scale=2: x * scale\nprint(f(1, scale=3), autodiff.grad(f)(op.ones(()), scale=2))\n";
+    let mut s = session_of(text, json!({}));
+    for (needle, further, places) in [("a: int", 0, 6), ("scale=2:", 0, 4)] {
+        let at = s.at(needle, 0, further);
+        let edit = s.ask_at("textDocument/rename", at, json!({"newName": "renamed"}));
+        assert_eq!(edit["changes"][s.uri("main.tsr")].as_array().map(Vec::len), Some(places), "{needle}: {edit}");
+    }
     // A line may end with a carriage return alone.
     let mut s = session_of("x = \"\"\"aaaa\r\"\"\"\n", json!({}));
     let tokens = s.ask("textDocument/semanticTokens/full", json!({}));

@@ -95,27 +95,47 @@ pub fn writing(cx: &Analysis, file: FileId, byte: usize) -> Option<Writing> {
 
 /// The parameter that the last of some arguments belongs to.
 fn active(call: &Call, text: &str, args: &[Token]) -> Option<usize> {
-    let (mut depth, mut commas, mut start) = (0usize, 0usize, 0usize);
-    for (i, t) in args.iter().enumerate() {
+    let args = arguments(args);
+    let name = |arg: &[Token]| match arg {
+        [name, equals, ..] if name.kind == Tok::Name && equals.kind == Tok::Assign => Some(name.text(text)),
+        _ => None,
+    };
+    let place = |name: &str| call.params.iter().position(|p| p.name == name);
+    let (last, before) = args.split_last()?;
+    if let Some(name) = name(last) {
+        return place(name);
+    }
+    let named: Vec<usize> = before.iter().filter_map(|a| place(name(a)?)).collect();
+    let positional = before.iter().filter(|a| name(a).is_none()).count();
+    if let Some(rest) = call.params.iter().position(|p| p.rest).filter(|rest| *rest <= positional) {
+        return Some(rest);
+    }
+    // What follows a name has to be given by name, too: the next that is left.
+    let left = |i: &usize| !named.contains(i) && (!named.is_empty() || !call.params[*i].keyword_only);
+    (positional..call.params.len()).find(left)
+}
+
+/// What stands between the commas of a call, without breaks of lines. The commas between parameters of a lambda are none of these.
+fn arguments(args: &[Token]) -> Vec<Vec<Token>> {
+    let mut out = vec![vec![]];
+    let (mut depth, mut lambdas) = (0usize, vec![]);
+    for t in args {
         if t.kind.is_closer() {
             depth = depth.saturating_sub(1);
         } else if t.kind.closer().is_some() {
             depth += 1;
-        } else if t.kind == Tok::Comma && depth == 0 {
-            commas += 1;
-            start = i + 1;
         }
+        match t.kind {
+            Tok::Break => continue,
+            Tok::Lambda => lambdas.push(depth),
+            Tok::Colon if lambdas.last() == Some(&depth) => _ = lambdas.pop(),
+            Tok::Comma if depth == 0 && lambdas.last() != Some(&0) => {
+                out.push(vec![]);
+                continue;
+            }
+            _ => {}
+        }
+        out.last_mut().expect("there is a first argument").push(*t);
     }
-    let last: Vec<&Token> = args[start..].iter().filter(|t| t.kind != Tok::Break).collect();
-    if let [name, equals, ..] = last[..]
-        && name.kind == Tok::Name
-        && equals.kind == Tok::Assign
-    {
-        return call.params.iter().position(|p| p.name == name.text(text));
-    }
-    if let Some(rest) = call.params.iter().position(|p| p.rest).filter(|rest| *rest <= commas) {
-        return Some(rest);
-    }
-    let plain = call.params.iter().take_while(|p| !p.keyword_only).count();
-    (commas < plain).then_some(commas)
+    out
 }

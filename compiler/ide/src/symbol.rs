@@ -8,6 +8,7 @@ use tessera_core::builtins;
 use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::*;
 use tessera_infer::check::modules;
+use tessera_infer::check::types::BUILTIN_ITEM;
 use tessera_infer::db::{Entity, Item, ItemKind, Target};
 use tessera_ops::surface;
 use tessera_resolve::names::{BindingId, Kind, Reference};
@@ -191,16 +192,21 @@ impl Analysis<'_> {
                 of_value(&self.types_here(item, base), &name.text)
             }
             Spot::Keyword { func, name } => {
-                let path = dotted(func)?;
-                match self.path_seen(item, func.span.start, &path)? {
-                    Symbol::Def(id) => self.parameter(id, None, &name.text),
-                    Symbol::Struct(id) => self.field(id, &name.text),
-                    Symbol::Local { item: id, binding } => {
+                let path = dotted(func);
+                let named = path.and_then(|path| self.path_seen(item, func.span.start, &path));
+                let of_name = match named {
+                    Some(Symbol::Def(id)) => self.parameter(id, None, &name.text),
+                    Some(Symbol::Struct(id)) => self.field(id, &name.text),
+                    Some(Symbol::Local { item: id, binding }) => {
                         let names = self.item(id)?.names(self.db);
                         self.parameter(id, names.binding(binding).places.first().map(|p| p.start), &name.text)
                     }
                     _ => None,
-                }
+                };
+                of_name.or_else(|| {
+                    let (id, start) = function_of(&self.types_here(item, func))?;
+                    self.parameter(id, Some(start), &name.text)
+                })
             }
             Spot::Module { path, .. } => self.module(file, path),
             Spot::Imported { path, name } => match self.module(file, path)? {
@@ -333,6 +339,15 @@ impl Analysis<'_> {
             self.place(*binding.places.first()?)
         })
     }
+}
+
+/// The function that a value is: where it is written, its item and its start in it.
+pub fn function_of(types: &[Ty]) -> Option<(ItemId, u32)> {
+    types.iter().find_map(|ty| match ty {
+        Ty::FnRef(r) if r.derived.is_some() => function_of(&[r.captures.first()?.1.clone()]),
+        Ty::FnRef(r) => (r.item != BUILTIN_ITEM).then_some((ItemId(r.item), r.start)),
+        _ => None,
+    })
 }
 
 /// A member of a value of one of these types.

@@ -1,7 +1,7 @@
 //! How things are written and what is said of them: heads, parameters, documentation.
 
 use crate::analysis::Analysis;
-use crate::symbol::{Symbol, TYPES};
+use crate::symbol::{Symbol, TYPES, function_of};
 use std::fmt::Write;
 use std::sync::Arc;
 use tessera_base::{DType, ItemId, Span};
@@ -251,11 +251,12 @@ impl Analysis<'_> {
             Symbol::Local { item, binding } => {
                 let item = self.item(*item)?;
                 let place = *item.names(self.db).binding(*binding).places.first()?;
-                let f = item.functions(self.db).get(&place.start)?.clone();
+                let Some(f) = item.functions(self.db).get(&place.start).cloned() else { return self.held(symbol) };
                 let def = self.defs(item).into_iter().find(|d| d.name.span == place);
                 let doc = def.and_then(|d| d.doc.as_deref().map(dedent)).unwrap_or_default();
                 Some(self.call_of(item, &f.sig, doc))
             }
+            Symbol::Variable(..) => self.held(symbol),
             Symbol::Struct(id) => {
                 let item = self.item(*id)?;
                 let def = item.struct_def(self.db).clone()?;
@@ -281,6 +282,14 @@ impl Analysis<'_> {
             }
             _ => None,
         }
+    }
+
+    /// The call of a function that a variable holds, under the name of the variable.
+    fn held(&self, symbol: &Symbol) -> Option<Call> {
+        let (id, start) = function_of(&self.types_of(symbol))?;
+        let item = self.item(id)?;
+        let f = item.functions(self.db).get(&start)?.clone();
+        Some(Call { name: self.name(symbol).to_string(), ..self.call_of(item, &f.sig, String::new()) })
     }
 
     fn call_of(&self, item: Item, sig: &FnSig, doc: String) -> Call {

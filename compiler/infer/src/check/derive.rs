@@ -41,12 +41,10 @@ impl Cx<'_> {
         }
         match name {
             "autodiff.grad" | "autodiff.value_and_grad" => self.grad(name, values, span),
-            "autodiff.checkpoint" => {
-                match self.function_and(name, &Slot::built_in(name), values, span) {
-                    Some((f, _)) => self.derived(f, vec![], Derived::Checkpoint, name, span),
-                    None => error_at(span),
-                }
-            }
+            "autodiff.checkpoint" => match self.function_and(name, &Slot::built_in(name), values, span) {
+                Some((f, _)) => self.derived(f, vec![], Derived::Checkpoint, name, span),
+                None => error_at(span),
+            },
             "autodiff.stop_gradient" => {
                 let given = self.match_params(name, &Slot::built_in(name), values, span, None);
                 let Some(x) = given.and_then(|g| g.into_iter().flatten().next()) else { return error_at(span) };
@@ -104,7 +102,9 @@ impl Cx<'_> {
     }
 
     fn grad(&mut self, name: &str, values: Vec<Value>, span: Span) -> TExpr {
-        let Some((f, rest)) = self.function_and(name, &Slot::built_in(name), values, span) else { return error_at(span) };
+        let Some((f, rest)) = self.function_and(name, &Slot::built_in(name), values, span) else {
+            return error_at(span);
+        };
         let mut rest = rest.into_iter();
         let (wrt, aux) = (rest.next().flatten(), rest.next().flatten());
         let aux = match aux.as_ref().map(|e| (&e.kind, e.span)) {

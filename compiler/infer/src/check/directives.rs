@@ -79,7 +79,9 @@ impl Cx<'_> {
         let Some(name) = self.directive_named(func) else { return false };
         let values = self.directive_args(args);
         let shown = format!("schedule.{name}");
-        let Some(values) = self.match_params(&shown, &Slot::built_in(&shown), values, e.span, None) else { return true };
+        let Some(values) = self.match_params(&shown, &Slot::built_in(&shown), values, e.span, None) else {
+            return true;
+        };
         if values.iter().flatten().any(|v| v.ty.is_error()) {
             return true;
         }

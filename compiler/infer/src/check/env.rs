@@ -81,6 +81,13 @@ impl Env {
         }
     }
 
+    /// What a place is that is assigned to.
+    pub fn note_place(&mut self, span: Span, ty: &Ty) {
+        if let Some(notes) = &mut self.notes {
+            notes.push(Note::place(span, ty));
+        }
+    }
+
     pub fn bind(&mut self, name: &Arc<str>, binding: Binding) {
         if let Some(notes) = &mut self.notes {
             notes.push(Note::bound(binding.span, &binding.ty, binding.slot));

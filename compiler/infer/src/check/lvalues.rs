@@ -16,7 +16,11 @@ use tessera_types::unify::Role;
 impl Cx<'_> {
     /// The place that an expression names, and its type; reports where it is none.
     pub fn lvalue(&mut self, e: &Expr) -> Option<(TLvalue, Ty)> {
-        self.changing(|cx| cx.lvalue_in(e))
+        let found = self.changing(|cx| cx.lvalue_in(e));
+        if let Some((_, ty)) = &found {
+            self.env.note_place(e.span, ty);
+        }
+        found
     }
 
     fn lvalue_in(&mut self, e: &Expr) -> Option<(TLvalue, Ty)> {

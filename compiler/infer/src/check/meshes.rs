@@ -76,12 +76,7 @@ impl Cx<'_> {
     }
 
     /// Arguments of a function of `dist`.
-    pub fn dist_args(
-        &mut self,
-        name: &str,
-        values: Vec<Value>,
-        span: Span,
-    ) -> Option<Vec<Option<TExpr>>> {
+    pub fn dist_args(&mut self, name: &str, values: Vec<Value>, span: Span) -> Option<Vec<Option<TExpr>>> {
         self.args_without_errors(name, &Slot::built_in(name), values, span)
     }
 

@@ -151,7 +151,11 @@ impl Cx<'_> {
 
     /// A call of what `dist.pipeline` gives: part after part of the rows goes through all stages, each at its position.
     pub fn pipelined(&mut self, line: &Line, stages: &[TExpr], args: Vec<Value>, span: Span) -> Option<TExpr> {
-        let x = self.args_without_errors("the pipeline", &[Slot::plain("x", false)], args, span)?.into_iter().flatten().next()?;
+        let x = self
+            .args_without_errors("the pipeline", &[Slot::plain("x", false)], args, span)?
+            .into_iter()
+            .flatten()
+            .next()?;
         let t = self.tensor_of(&x, "dist.pipeline")?;
         let mesh = self.mesh_of(&x, &t, line.mesh.clone())?;
         let places = self.known_axis(&mesh, &line.axis, span)?;

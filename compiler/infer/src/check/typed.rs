@@ -28,6 +28,10 @@ impl Note {
         Note { span, ty: ty.clone(), slot: Some(slot) }
     }
 
+    pub fn place(span: Span, ty: &Ty) -> Note {
+        Note { span, ty: ty.clone(), slot: None }
+    }
+
     pub fn expr(span: Span, value: &TExpr) -> Note {
         let slot = match value.kind {
             TKind::Local(id) => Some(Slot::Local(id)),
