@@ -78,7 +78,9 @@ pub fn main(stack_bytes: usize) -> u8 {
         Some(Command::Jupyter { action }) => crate::jupyter::jupyter(&setup, &action),
         #[cfg(not(feature = "jupyter"))]
         Some(Command::Jupyter { .. }) => {
-            eprintln!("error[E0602]: this build has no kernel for notebooks: it was built without the feature `jupyter`");
+            eprintln!(
+                "error[E0602]: this build has no kernel for notebooks: it was built without the feature `jupyter`"
+            );
             2
         }
         Some(Command::New { name }) => crate::new::new(&setup, &name),

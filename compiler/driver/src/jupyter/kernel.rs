@@ -10,11 +10,11 @@ use crate::repl::complete::Known;
 use crate::repl::input::{self, Completeness};
 use crate::repl::interrupts::Interrupts;
 use crate::repl::look;
-use crate::repl::state::{Outcome, State};
+use crate::repl::state::{Outcome, State, survived};
 use jupyter_protocol::messaging::{
     CompleteReply, CompleteRequest, ErrorOutput, ExecuteInput, ExecuteReply, ExecuteRequest, ExecuteResult,
-    HistoryEntry, HistoryReply, HistoryRequest, InspectReply, InspectRequest, IsCompleteReply,
-    JupyterMessage, JupyterMessageContent as Content, Payload, ReplyStatus, ShutdownReply, Status, StreamContent,
+    HistoryEntry, HistoryReply, HistoryRequest, InspectReply, InspectRequest, IsCompleteReply, JupyterMessage,
+    JupyterMessageContent as Content, Payload, ReplyStatus, ShutdownReply, Status, StreamContent,
 };
 use jupyter_protocol::{ConnectionInfo, ExecutionCount, Media, MediaType, ReplyError};
 use std::collections::VecDeque;
@@ -161,8 +161,11 @@ impl<'a> Kernel<'a> {
             return self.failed(request, error);
         }
         if let (Some(value), false) = (&came.value, request.silent) {
-            let data = Media::new(rich::media(value));
-            self.speaker.say(To::All, ExecuteResult::new(execution_count, data));
+            // A drawing that goes down must not take the session with it.
+            let drawn = survived(|| rich::media(value));
+            let data = Media::new(drawn.unwrap_or_else(|| vec![MediaType::Plain(value.text.trim_end().to_owned())]));
+            let transient = Some(Default::default());
+            self.speaker.say(To::All, ExecuteResult { transient, ..ExecuteResult::new(execution_count, data) });
         }
         let mut payload = vec![];
         if let Outcome::Exit(code) = outcome {
@@ -211,7 +214,8 @@ impl<'a> Kernel<'a> {
             self.speaker.say(To::All, Status::idle());
             self.speaker.answer(&cell);
             self.speaker.say(To::All, Status::busy());
-            let why = ReplyError { ename: "aborted".into(), evalue: "an earlier cell failed".into(), traceback: vec![] };
+            let why =
+                ReplyError { ename: "aborted".into(), evalue: "an earlier cell failed".into(), traceback: vec![] };
             self.reply_failed(ReplyStatus::Aborted, why);
         }
     }

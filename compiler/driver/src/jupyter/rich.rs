@@ -14,9 +14,10 @@ use tessera_runtime::plot::Figure;
 use tessera_runtime::tensor::Tensor;
 use tessera_runtime::tensor_print::{Element, element};
 
-/// Rows and columns of a table, and of them so many at each end where there are more.
-const SIDE_MAX: u64 = 12;
-const SIDE_ENDS: u64 = 5;
+/// Rows of a table, and of them so many at each end where there are more.
+const ROWS: (u64, u64) = (12, 5);
+/// The same of columns.
+const COLUMNS: (u64, u64) = (8, 4);
 /// Matrices of a tensor of higher rank.
 const MATRICES: usize = 3;
 /// Elements of a list, and how deep values are opened.
@@ -25,9 +26,9 @@ const DEPTH: usize = 4;
 /// Devices that a layout is drawn for.
 const DEVICES: u64 = 64;
 
-const CELL: &str = "border:1px solid rgba(128,128,128,.35);padding:2px 8px;text-align:right;font-variant-numeric:tabular-nums;white-space:pre";
-const HEAD: &str = "border:none;padding:2px 8px;text-align:right;opacity:.6;font-weight:normal";
-const TABLE: &str = "border-collapse:collapse;font-family:monospace;font-size:90%;margin:4px 0 4px 0";
+const CELL: &str = "border:1px solid #8885;padding:2px 8px";
+const HEAD: &str = "border:none;padding:2px 8px;font-weight:normal;opacity:.6";
+const TABLE: &str = "border-collapse:collapse;font-family:monospace;font-size:90%;margin:4px 0;text-align:right";
 const NOTE: &str = "opacity:.7;font-size:90%";
 
 /// A value in the forms that a client may choose from.
@@ -53,12 +54,12 @@ pub fn figure(shown: &Shown) -> Option<Vec<MediaType>> {
     let figure = match (&*s.name, field("series"), field("cells"), field("log")) {
         ("Lines", Some(HostValue::Dict(series)), _, Some(HostValue::Bool(log))) => {
             let line = |(name, line): &(HostKey, HostValue)| match (name, line) {
-                (HostKey::Str(name), HostValue::Tensor(t)) => Some((name.to_string(), t.clone())),
+                (HostKey::Str(name), HostValue::Tensor(t)) => Some((name.to_string(), together(t)?)),
                 _ => None,
             };
             Figure::lines(&series.iter().map(line).collect::<Option<Vec<_>>>()?, *log)
         }
-        ("Heat", _, Some(HostValue::Tensor(cells)), _) => Figure::heat(cells),
+        ("Heat", _, Some(HostValue::Tensor(cells)), _) => Figure::heat(&together(cells)?),
         _ => return None,
     };
     let figure = figure.ok()?.labelled(&[text("title"), text("x"), text("y")]);
@@ -67,6 +68,12 @@ pub fn figure(shown: &Shown) -> Option<Vec<MediaType>> {
     figure.save(&path, 0, 0).ok()?;
     let svg = std::fs::read_to_string(&path).ok()?;
     Some(vec![MediaType::Svg(svg)])
+}
+
+/// A tensor whose elements can be read, wherever its parts lie.
+fn together(t: &Tensor) -> Option<Tensor> {
+    let whole = if t.parts.is_some() { t.whole().ok()? } else { t.clone() };
+    (!whole.has_no_elements()).then_some(whole)
 }
 
 /// A value as HTML, where that shows more than its text.
@@ -108,10 +115,9 @@ fn note(text: &str) -> String {
 fn tensor(ty: &Ty, t: &Tensor) -> String {
     let of = HostValue::Tensor(t.clone());
     let mut out = format!("<div><code>{}</code></div>", escaped(&type_text(ty, Some(&of))));
-    let whole = if t.parts.is_some() { t.whole().ok() } else { Some(t.clone()) };
-    match whole.filter(|t| !t.has_no_elements()) {
-        Some(t) if t.elems() > 0 => out.push_str(&elements(&t)),
-        _ => {}
+    let whole = together(t);
+    if let Some(t) = whole.as_ref().filter(|t| t.elems() > 0) {
+        out.push_str(&elements(t));
     }
     if let Ty::Tensor(known) = ty
         && !known.sharding.is_replicated()
@@ -119,16 +125,17 @@ fn tensor(ty: &Ty, t: &Tensor) -> String {
         out.push_str(&layout(&known.sharding, &t.shape));
     }
     let size = (t.elems() as u64).saturating_mul(t.dtype.bytes() as u64);
-    let facts = if t.elems() > 1 { statistics(t).map_or_else(String::new, |f| format!("; {f}")) } else { String::new() };
+    let facts =
+        whole.filter(|t| t.elems() > 1).and_then(|t| statistics(&t)).map_or_else(String::new, |f| format!("; {f}"));
     out + &note(&format!("{} elements, {}{facts}", t.elems(), bytes(size)))
 }
 
 /// Positions of a side that are shown; `None` stands for those left out.
-fn positions(n: u64) -> Vec<Option<u64>> {
-    if n <= SIDE_MAX {
+fn positions(n: u64, (most, ends): (u64, u64)) -> Vec<Option<u64>> {
+    if n <= most {
         return (0..n).map(Some).collect();
     }
-    (0..SIDE_ENDS).map(Some).chain([None]).chain((n - SIDE_ENDS..n).map(Some)).collect()
+    (0..ends).map(Some).chain([None]).chain((n - ends..n).map(Some)).collect()
 }
 
 fn elements(t: &Tensor) -> String {
@@ -161,16 +168,16 @@ fn matrix(t: &Tensor, base: usize, (rows, columns): (u64, u64), named: bool) -> 
     if named {
         let _ = write!(out, "<th style=\"{HEAD}\"></th>");
     }
-    for c in positions(columns) {
+    for c in positions(columns, COLUMNS) {
         let _ = write!(out, "<th style=\"{HEAD}\">{}</th>", head(c));
     }
     out.push_str("</tr>");
-    for r in positions(rows) {
+    for r in positions(rows, ROWS) {
         out.push_str("<tr style=\"background:none\">");
         if named {
             let _ = write!(out, "<th style=\"{HEAD}\">{}</th>", head(r));
         }
-        for c in positions(columns) {
+        for c in positions(columns, COLUMNS) {
             let text = match (r, c) {
                 (Some(r), Some(c)) => number(t, base + (r * columns + c) as usize),
                 _ => "…".into(),
@@ -268,15 +275,17 @@ fn mesh(mesh: &Mesh) -> String {
     let rows: u64 = others.iter().map(|a| a.1).product();
     let _ = write!(out, "<tr style=\"background:none\"><th style=\"{HEAD}\"></th>");
     let at = |c: Option<u64>| c.map_or("…".to_owned(), |c| format!("{last}={c}"));
-    positions(*columns).into_iter().for_each(|c| _ = write!(out, "<th style=\"{HEAD}\">{}</th>", escaped(&at(c))));
+    positions(*columns, COLUMNS)
+        .into_iter()
+        .for_each(|c| _ = write!(out, "<th style=\"{HEAD}\">{}</th>", escaped(&at(c))));
     out.push_str("</tr>");
-    for r in positions(rows) {
+    for r in positions(rows, ROWS) {
         let name = r.map_or("…".to_owned(), |r| {
             let coordinate = |a: &(String, u64)| format!("{}={}", a.0, mesh.coordinate(r * columns, &a.0));
             others.iter().map(coordinate).collect::<Vec<_>>().join(", ")
         });
         let _ = write!(out, "<tr style=\"background:none\"><th style=\"{HEAD}\">{}</th>", escaped(&name));
-        for c in positions(*columns) {
+        for c in positions(*columns, COLUMNS) {
             let (text, color) = match (r, c) {
                 (Some(r), Some(c)) => ((r * columns + c).to_string(), shade((r * columns + c) as usize)),
                 _ => ("…".to_owned(), String::new()),
@@ -379,7 +388,10 @@ mod tests {
         let bytes: Vec<u8> = (0..400u32).flat_map(|i| (i as f32).to_le_bytes()).collect();
         let t = Tensor::from_bytes(DType::F32, &[20, 20], &bytes).unwrap_or_else(|e| panic!("{}", e.message));
         let text = tensor(&Ty::AnyTensor, &t);
-        assert!(text.contains("Tensor[20, 20, f32]") && text.contains("400 elements, 1.6 KiB; min 0.0, max 399.0"), "{text}");
+        assert!(
+            text.contains("Tensor[20, 20, f32]") && text.contains("400 elements, 1.6 KiB; min 0.0, max 399.0"),
+            "{text}"
+        );
         assert_eq!(text.matches("<tr").count(), 12);
         assert!(!text.contains(">210.0<") && text.contains(">399.0<"));
     }

@@ -3,14 +3,15 @@
 use super::answers;
 use crate::repl::interrupts::Interrupts;
 use jupyter_protocol::messaging::{
-    InterruptReply, JupyterMessage, JupyterMessageContent as Content, ShutdownReply, Status, StreamContent,
+    Header, InterruptReply, JupyterMessage, JupyterMessageContent as Content, ShutdownReply, Status, StreamContent,
 };
 use jupyter_protocol::{ConnectionInfo, Transport};
 use jupyter_zmq_client::{
-    Connection, KernelHeartbeatConnection, KernelIoPubConnection, RouterRecvConnection, RouterSendConnection,
-    RuntimeError, create_kernel_control_connection, create_kernel_heartbeat_connection,
+    Connection, KernelHeartbeatConnection, KernelIoPubConnection, RawMessage, RouterRecvConnection,
+    RouterSendConnection, RuntimeError, create_kernel_control_connection, create_kernel_heartbeat_connection,
     create_kernel_iopub_connection, create_kernel_shell_connection, create_kernel_stdin_connection,
 };
+use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::mpsc;
@@ -139,12 +140,49 @@ impl Sockets {
 /// A message that is one: what is wrongly signed, cut short or no JSON is dropped.
 async fn message(from: &mut RouterRecvConnection) -> JupyterMessage {
     loop {
-        match from.read().await {
-            Ok(message) => return message,
-            Err(RuntimeError::ZmqError(_)) => tokio::time::sleep(PAUSE).await,
-            Err(_) => {}
+        match from.socket.recv().await {
+            Ok(frames) => match RawMessage::from_multipart(frames, &from.mac).ok().and_then(read) {
+                Some(message) => return message,
+                None => continue,
+            },
+            Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
+}
+
+/// What frames say. What a request leaves out is as the protocol says.
+fn read(raw: RawMessage) -> Option<JupyterMessage> {
+    let part = |i: usize| raw.jparts.get(i);
+    let header: Header = serde_json::from_slice(part(0)?).ok()?;
+    let Ok(Value::Object(mut content)) = serde_json::from_slice(part(3)?) else { return None };
+    let left_out = match header.msg_type.as_str() {
+        "execute_request" => json!({"silent": false, "store_history": true}),
+        "history_request" => {
+            json!({"output": false, "raw": true, "unique": false, "n": 1000, "start": 0, "stop": i32::MAX, "pattern": "*"})
+        }
+        "complete_request" | "inspect_request" => {
+            let end = content.get("code").and_then(Value::as_str).map_or(0, |code| code.chars().count());
+            json!({"cursor_pos": end})
+        }
+        "shutdown_request" => json!({"restart": false}),
+        _ => json!({}),
+    };
+    for (name, value) in left_out.as_object().into_iter().flatten() {
+        let given = content.entry(name).or_insert(Value::Null);
+        if given.is_null() {
+            given.clone_from(value);
+        }
+    }
+    let content = Content::from_type_and_content(&header.msg_type, Value::Object(content)).ok()?;
+    Some(JupyterMessage {
+        zmq_identities: raw.zmq_identities,
+        header,
+        parent_header: None,
+        metadata: json!({}),
+        content,
+        buffers: vec![],
+        channel: None,
+    })
 }
 
 async fn read_shell(mut from: RouterRecvConnection, asked: &mpsc::Sender<Asked>) {

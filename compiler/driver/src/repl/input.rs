@@ -350,7 +350,8 @@ mod tests {
     #[test]
     fn inputs_are_complete_or_not() {
         use Completeness::{Complete, More, Wrong};
-        let all = ["x = 1", "def f(x):", "f(1,", ":type x", "x?", "x = )", "def f(x):\n    return x\n"].map(completeness);
+        let all =
+            ["x = 1", "def f(x):", "f(1,", ":type x", "x?", "x = )", "def f(x):\n    return x\n"].map(completeness);
         assert_eq!(all, [Complete, More, More, Complete, Complete, Wrong, Complete]);
     }
 

@@ -114,7 +114,7 @@ impl Engine {
 }
 
 /// The value of `f`. A bug of the compiler ends the input and not the session.
-fn survived<T>(f: impl FnOnce() -> T) -> Option<T> {
+pub fn survived<T>(f: impl FnOnce() -> T) -> Option<T> {
     // What a panic leaves is as before: the checker takes an input over when it is done.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).ok()
 }
@@ -380,7 +380,13 @@ impl<'a> State<'a> {
 
     /// The value of the input, after its type.
     fn show_last(&self, last: Option<&Last>) {
-        let (Some(Last { ty, global: Some(id) }), Some(engine), true) = (last, &self.engine, self.echo) else { return };
+        let (Some(Last { ty, global }), Some(engine), true) = (last, &self.engine, self.echo) else { return };
+        let Some(id) = global else {
+            if let Ty::Mesh(Some(mesh)) = ty {
+                self.show_value(Shown { ty: ty.clone(), value: None, text: format!("{mesh}\n") });
+            }
+            return;
+        };
         let id = host::GlobalId(id.0);
         let value = engine.machine.global(id);
         let shown = value::type_text(ty, value.as_ref());
@@ -399,6 +405,14 @@ impl<'a> State<'a> {
         match text {
             Some(text) => self.say_as(&whole, &format!("{text}\n")),
             None => self.say(&whole),
+        }
+    }
+
+    /// Shows what is all in its type.
+    fn show_value(&self, shown: Shown) {
+        match &self.output {
+            Output::Told(listener) => listener.value(Some(shown)),
+            Output::Stdout | Output::Held(_) => self.say(&shown.text),
         }
     }
 
