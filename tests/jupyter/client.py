@@ -252,6 +252,10 @@ def wrong_messages_do_not_end_it(k):
 
 
 def it_restarts_and_ends(k):
+    k.run("gone = 1")
+    k.manager.restart_kernel()
+    k.client.wait_for_ready(timeout=TIMEOUT)
+    assert k.run("gone")[0]["status"] == "error" and k.value("1 + 1") == "int 2"
     process = k.manager.provisioner.process
     assert k.control("shutdown_request", {"restart": False}) == {"status": "ok", "restart": False}
     assert process.wait(timeout=10) == 0

@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn long_sides_show_their_ends() {
         let bytes: Vec<u8> = (0..400u32).flat_map(|i| (i as f32).to_le_bytes()).collect();
-        let t = Tensor::from_bytes(DType::F32, &[20, 20], &bytes).unwrap_or_else(|e| panic!("{}", e.message));
+        let t = Tensor::from_bytes(DType::F32, &[20, 20], &bytes).unwrap_or_else(|e| panic!("{} bytes", e.bytes));
         let text = tensor(&Ty::AnyTensor, &t);
         assert!(
             text.contains("Tensor[20, 20, f32]") && text.contains("400 elements, 1.6 KiB; min 0.0, max 399.0"),

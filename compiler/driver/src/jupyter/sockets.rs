@@ -133,6 +133,7 @@ impl Sockets {
             () = read_control(control.1, asked, own, interrupts) => {}
             () = drop_all(stdin) => {}
             () = beat(heartbeat) => {}
+            () = orphaned() => end(asked, interrupts).await,
         }
     }
 }
@@ -202,7 +203,7 @@ async fn read_control(
         let message = message(&mut from).await;
         let say = |to: To, content: Content| _ = own.send((to, JupyterMessage::new(content, Some(&message))));
         say(To::All, Status::busy().into());
-        let end = match &message.content {
+        let shut_down = match &message.content {
             Content::InterruptRequest(_) => {
                 interrupts.interrupt();
                 say(To::Control, InterruptReply::new().into());
@@ -221,13 +222,26 @@ async fn read_control(
             _ => false,
         };
         say(To::All, Status::idle().into());
-        if end {
-            let _ = asked.send(Asked::Shutdown);
-            interrupts.interrupt();
-            tokio::time::sleep(PATIENCE).await;
-            tessera_runtime::io::replace::remove_pending();
-            std::process::exit(0);
+        if shut_down {
+            end(asked, interrupts).await;
         }
+    }
+}
+
+/// Ends the session, or the process where it does not end soon.
+async fn end(asked: &mpsc::Sender<Asked>, interrupts: &Interrupts) {
+    let _ = asked.send(Asked::Shutdown);
+    interrupts.interrupt();
+    tokio::time::sleep(PATIENCE).await;
+    tessera_runtime::io::replace::remove_pending();
+    std::process::exit(0);
+}
+
+/// Waits until whoever started the kernel is gone, where Jupyter says that this ends it.
+async fn orphaned() {
+    let parent = std::os::unix::process::parent_id();
+    while std::env::var_os("JPY_PARENT_PID").is_none() || std::os::unix::process::parent_id() == parent {
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 
