@@ -95,7 +95,7 @@ impl Listener for Cell {
             });
             ReplyError { ename: first.code.name().into(), evalue: spelled.into_owned(), traceback: vec![] }
         });
-        error.traceback.extend(text.lines().map(str::to_owned));
+        error.traceback.extend(text.lines().map(thinned));
     }
 
     fn value(&self, shown: Option<Shown>) {
@@ -104,5 +104,40 @@ impl Listener for Cell {
         if let Some(figure) = before.as_ref().and_then(rich::figure) {
             self.speaker.say(To::All, DisplayData::from(figure));
         }
+    }
+}
+
+/// A coloured line in which a colour is not ended and begun again between characters of the same colour.
+fn thinned(line: &str) -> String {
+    const END: &str = "\x1b[0m";
+    let (mut out, mut rest, mut color) = (String::new(), line, "");
+    while let Some(at) = rest.find('\x1b') {
+        let (text, code) = rest.split_at(at);
+        out.push_str(text);
+        rest = code;
+        let Some(long) = code.find('m').map(|i| i + 1) else { break };
+        let again = code.strip_prefix(END).filter(|_| !color.is_empty()).and_then(|then| then.strip_prefix(color));
+        if let Some(then) = again {
+            rest = then;
+            continue;
+        }
+        let (code, then) = code.split_at(long);
+        out.push_str(code);
+        color = if code == END { "" } else { code };
+        rest = then;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colour_is_said_once() {
+        let line = "\x1b[31ma\x1b[0m\x1b[31mb\x1b[0m \x1b[31mc\x1b[0m\x1b[34md\x1b[0m";
+        assert_eq!(thinned(line), "\x1b[31mab\x1b[0m \x1b[31mc\x1b[0m\x1b[34md\x1b[0m");
+        assert_eq!([thinned("plain"), thinned("a\x1b[3")], ["plain", "a\x1b[3"]);
     }
 }
