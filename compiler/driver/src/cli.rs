@@ -229,6 +229,11 @@ pub enum Command {
     },
     /// The interactive session (also: `tessera` alone)
     Repl,
+    /// A kernel for notebooks (Jupyter): install it, remove it, or be it
+    Jupyter {
+        #[command(subcommand)]
+        action: JupyterAction,
+    },
     /// Begin a project: a folder with a small program, a test and a README
     New {
         /// The folder, which must not be there yet
@@ -282,6 +287,40 @@ impl Ir {
     pub fn name(self) -> String {
         self.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
     }
+}
+
+#[derive(Subcommand, Debug, Clone, PartialEq, Eq)]
+pub enum JupyterAction {
+    /// Tell Jupyter of the kernel: its folder is written for this user, or below a prefix
+    Install {
+        #[command(flatten)]
+        prefix: Prefix,
+    },
+    /// Remove what `install` wrote
+    Uninstall {
+        #[command(flatten)]
+        prefix: Prefix,
+    },
+    /// The kernel itself, which Jupyter starts
+    Run {
+        /// The connection file: where to listen, and the key of the signatures
+        #[arg(value_name = "CONNECTION_FILE")]
+        connection: PathBuf,
+    },
+}
+
+/// Where the kernel's folder is.
+#[derive(Args, Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prefix {
+    /// For this user, which is done without an option too
+    #[arg(long, conflicts_with_all = ["prefix", "sys_prefix"])]
+    pub user: bool,
+    /// Below DIR, in share/jupyter/kernels
+    #[arg(long, value_name = "DIR", conflicts_with = "sys_prefix")]
+    pub prefix: Option<PathBuf>,
+    /// In the Python environment whose `python3` comes first on the path
+    #[arg(long)]
+    pub sys_prefix: bool,
 }
 
 #[derive(Subcommand, Debug, Clone, Copy, PartialEq, Eq)]

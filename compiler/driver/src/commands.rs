@@ -1,6 +1,6 @@
 //! The commands of the command line.
 
-use crate::cli::{CacheAction, Cli, Color, Command, Ir, OfFunction, arguments};
+use crate::cli::{CacheAction, Cli, Color, Command, Ir, JupyterAction, OfFunction, arguments};
 use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out};
 use crate::render::Style;
@@ -74,6 +74,15 @@ pub fn main(stack_bytes: usize) -> u8 {
         }
         Some(Command::Explain { topic, of }) => explained(&setup, topic.as_deref(), &of),
         Some(Command::Lsp) => crate::lsp::serve(&setup),
+        #[cfg(feature = "jupyter")]
+        Some(Command::Jupyter { action }) => crate::jupyter::jupyter(&setup, &action),
+        #[cfg(not(feature = "jupyter"))]
+        Some(Command::Jupyter { .. }) => {
+            eprintln!(
+                "error[E0602]: this build has no kernel for notebooks: it was built without the feature `jupyter`"
+            );
+            2
+        }
         Some(Command::New { name }) => crate::new::new(&setup, &name),
         Some(Command::Completions { shell }) => {
             let mut text = vec![];
@@ -123,6 +132,7 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
 fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnostic> {
     let runs = match command {
         None | Some(Command::Repl | Command::Profile { .. } | Command::Test { .. }) => true,
+        Some(Command::Jupyter { action: JupyterAction::Run { .. } }) => true,
         Some(Command::Run { interpret, .. }) => !interpret,
         Some(_) => false,
     };
@@ -156,7 +166,7 @@ fn wrong_options(cli: &Cli) -> Option<String> {
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());
     }
-    if g.mesh.is_some() && matches!(cli.command, None | Some(Command::Repl)) {
+    if g.mesh.is_some() && matches!(cli.command, None | Some(Command::Repl | Command::Jupyter { .. })) {
         return Some("a session says the sizes of its meshes itself, and `--mesh` is for a program".into());
     }
     if let Err(wrong) = crate::cache::DiskCache::default_limit() {

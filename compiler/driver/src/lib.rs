@@ -46,4 +46,6 @@ pub mod testing;
 mod help;
 mod new;
 mod lsp;
+#[cfg(feature = "jupyter")]
+mod jupyter;
 pub mod commands;

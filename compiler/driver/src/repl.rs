@@ -8,7 +8,7 @@ pub mod input;
 pub mod interrupts;
 pub mod output;
 pub mod value;
-mod look;
+pub mod look;
 mod saved;
 pub mod state;
 pub mod directive;

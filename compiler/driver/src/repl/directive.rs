@@ -114,7 +114,7 @@ fn type_of(state: &mut State, text: &str) -> Outcome {
         Ok(ty) => done(state, &format!("{}\n", describe(&of_each(&ty)))),
         Err(diagnostics) if diagnostics.is_empty() => state.wrong("`:type` takes an expression"),
         Err(diagnostics) => {
-            state.setup.show(&diagnostics, &state.checker.database().source_map());
+            state.show(&diagnostics, &state.checker.database().source_map());
             Outcome::Failed
         }
     }
@@ -151,7 +151,7 @@ fn emit(state: &mut State, arg: &str) -> Outcome {
         match crate::emit::text_of(&backend, graph, form) {
             Ok(text) => state.say(&text),
             Err(d) => {
-                state.setup.show(&[*d], &state.checker.database().source_map());
+                state.show(&[*d], &state.checker.database().source_map());
                 return Outcome::Failed;
             }
         }
@@ -163,7 +163,8 @@ fn time(state: &mut State, text: &str) -> Outcome {
     let outcome = state.eval(text);
     let t = state.times;
     let ms = |d: std::time::Duration| d.as_secs_f64() * 1e3;
-    eprintln!("{:.3} ms to check, {:.3} ms to compile, {:.3} ms to run", ms(t.check), ms(t.compile), ms(t.run));
+    let (check, compile, run) = (ms(t.check), ms(t.compile), ms(t.run));
+    state.remark(&format!("{check:.3} ms to check, {compile:.3} ms to compile, {run:.3} ms to run\n"));
     outcome
 }
 
@@ -211,7 +212,7 @@ fn load(state: &mut State, arg: &str) -> Outcome {
     let loaded = match crate::files::read_source(Path::new(arg)) {
         Ok(l) => l,
         Err(d) => {
-            state.setup.show(&[d], &SourceMap::default());
+            state.show(&[d], &SourceMap::default());
             return Outcome::Failed;
         }
     };
@@ -244,14 +245,14 @@ fn save(state: &mut State, arg: &str) -> Outcome {
     let loaded = Loaded { path: path.to_string_lossy().into(), text: text.clone() };
     let checked = crate::program::check(&loaded);
     if checked.diagnostics.iter().any(tessera_base::Diagnostic::is_error) {
-        state.setup.show(&checked.diagnostics, &checked.sources);
+        state.show(&checked.diagnostics, &checked.sources);
         return state.wrong("the inputs are no program as they stand: nothing was written");
     }
     let written = write_atomically(path, |to| to.write_all(text.as_bytes()).map_err(|e| write_fault(path, &e)));
     match written {
         Ok(()) => Outcome::Done,
         Err(fault) => {
-            state.setup.show(&[crate::program::told(fault)], &SourceMap::default());
+            state.show(&[crate::program::told(fault)], &SourceMap::default());
             Outcome::Failed
         }
     }

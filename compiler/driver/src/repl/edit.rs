@@ -1,6 +1,7 @@
 //! Editing lines at a terminal: colours, completion, history.
 
 use super::complete::Known;
+use super::input::{INDENT, indent_after};
 use super::signature::Signatures;
 use crate::cache::DiskCache;
 use crate::cli::Color;
@@ -19,7 +20,6 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tessera_grammar::token::{Tok, lex};
 use tessera_grammar::{TokenClass, highlight};
 
 /// Entries that the history keeps.
@@ -164,29 +164,6 @@ impl ConditionalEventHandler for UnindentKey {
     }
 }
 
-const INDENT: usize = 4;
-
-/// What the line after some lines begins with: the blanks of the line before, more after a colon, less after what ends a block.
-fn indent_after(before: &str) -> String {
-    let Some(last) = before.lines().rfind(|l| !l.trim().is_empty()) else { return String::new() };
-    // A string or a bracket that is open has an order of its own.
-    let tokens = lex(before);
-    let depth =
-        tokens.iter().fold(0i64, |d, t| d + i64::from(t.kind.closer().is_some()) - i64::from(t.kind.is_closer()));
-    if depth != 0 || tokens.iter().any(|t| matches!(t.kind, Tok::OpenStr | Tok::FBroken)) {
-        return String::new();
-    }
-    let own = last.len() - last.trim_start_matches(' ').len();
-    let code = tokens.iter().rev().find(|t| !t.kind.is_trivia());
-    let word = last.trim().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
-    let width = match code.map(|t| t.kind) {
-        Some(Tok::Colon) => own + INDENT,
-        _ if matches!(word, "return" | "break" | "continue" | "pass") => own.saturating_sub(INDENT),
-        _ => own,
-    };
-    " ".repeat(width)
-}
-
 /// What is shown behind the cursor.
 struct Shown {
     text: String,
@@ -291,18 +268,4 @@ fn paint(class: TokenClass) -> Option<&'static str> {
         Error => "31",
         Attribute | Name | Operator | Bracket => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_indented_for_whoever_types() {
-        let width = |before: &str| indent_after(before).len();
-        assert_eq!([width(""), width("x = 1"), width("def f(x):"), width("if x:  # why")], [0, 0, 4, 4]);
-        assert_eq!(width("def f(x):\n    if x:"), 8);
-        assert_eq!(width("def f(x):\n    if x:\n        return 1"), 4);
-        assert_eq!([width("x = f(1,"), width("x = \"\"\"a:")], [0, 0]);
-    }
 }

@@ -156,6 +156,133 @@ pub fn without_prompts(text: &str) -> Vec<String> {
     out
 }
 
+/// Blanks of an indentation.
+pub const INDENT: usize = 4;
+
+/// What the line after some lines begins with: the blanks of the line before, more after a colon, less after what ends a block.
+pub fn indent_after(before: &str) -> String {
+    let Some(last) = before.lines().rfind(|l| !l.trim().is_empty()) else { return String::new() };
+    // A string or a bracket that is open has an order of its own.
+    let tokens = lex(before);
+    let depth =
+        tokens.iter().fold(0i64, |d, t| d + i64::from(t.kind.closer().is_some()) - i64::from(t.kind.is_closer()));
+    if depth != 0 || tokens.iter().any(|t| matches!(t.kind, Tok::OpenStr | Tok::FBroken)) {
+        return String::new();
+    }
+    let own = last.len() - last.trim_start_matches(' ').len();
+    let code = tokens.iter().rev().find(|t| !t.kind.is_trivia());
+    let word = last.trim().split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
+    let width = match code.map(|t| t.kind) {
+        Some(Tok::Colon) => own + INDENT,
+        _ if matches!(word, "return" | "break" | "continue" | "pass") => own.saturating_sub(INDENT),
+        _ => own,
+    };
+    " ".repeat(width)
+}
+
+/// Whether a text is an input as it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completeness {
+    Complete,
+    /// Lines are missing.
+    More,
+    /// More lines would not help.
+    Wrong,
+}
+
+/// Whether a text is an input as it stands, by the parser.
+pub fn completeness(text: &str) -> Completeness {
+    if text.starts_with([':', '?']) || asked(text).is_some() {
+        return Completeness::Complete;
+    }
+    if needs_more(text) {
+        return Completeness::More;
+    }
+    let pieces = split(text);
+    let wrong = |r: &Range<u32>| {
+        let text = text.get(r.start as usize..r.end as usize).unwrap_or("");
+        parse_item(text, tessera_base::ItemId(0)).diagnostics.iter().any(|d| d.is_error())
+    };
+    match pieces.diagnostics.is_empty() && !pieces.items.iter().any(|i| wrong(&i.range)) {
+        true => Completeness::Complete,
+        false => Completeness::Wrong,
+    }
+}
+
+/// What an input asks about: `?x`, `x?`, `??x` and `x??`; with two marks, how it is written.
+pub fn asked(text: &str) -> Option<(&str, bool)> {
+    let text = text.trim();
+    let (path, source) = match (text.strip_prefix("??").or_else(|| text.strip_suffix("??")), text.strip_prefix('?')) {
+        (Some(path), _) => (path, true),
+        (None, Some(path)) => (path, false),
+        (None, None) => (text.strip_suffix('?')?, false),
+    };
+    is_path(path.trim()).then(|| (path.trim(), source))
+}
+
+/// Whether a text is `a.b.c`.
+pub fn is_path(text: &str) -> bool {
+    let name = |n: &str| {
+        n.starts_with(|c: char| c.is_alphabetic() || c == '_') && n.chars().all(|c| c.is_alphanumeric() || c == '_')
+    };
+    text.split('.').all(name)
+}
+
+/// The path around a place of a text, or that of the call which is open there: what `?` is asked of in an editor.
+pub fn path_at(text: &str, byte: usize) -> Option<&str> {
+    let part = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let (before, after) = (text.get(..byte)?, text.get(byte..)?);
+    let name = |until: usize, text: &str| {
+        let start = text.get(..until)?.trim_end_matches(part).len();
+        Some(start)
+    };
+    let start = name(before.len(), before)?;
+    let end = byte + after.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(after.len());
+    let here = text.get(start..end).map(|p| p.trim_matches('.')).filter(|p| is_path(p));
+    here.or_else(|| {
+        let mut depth = 0usize;
+        let open = before.char_indices().rev().find(|(_, c)| match c {
+            ')' | ']' | '}' => {
+                depth += 1;
+                false
+            }
+            '(' | '[' | '{' if depth > 0 => {
+                depth -= 1;
+                false
+            }
+            c => *c == '(',
+        })?;
+        let start = name(open.0, before)?;
+        text.get(start..open.0).filter(|p| is_path(p))
+    })
+}
+
+/// The inputs of a cell of a notebook: a command of the session or a question that has a line of its own stands alone. Each
+/// begins with as many line breaks as lines stand before it.
+pub fn of_cell(text: &str) -> Vec<String> {
+    let mut out: Vec<String> = vec![];
+    let (mut open, mut before) = (String::new(), String::new());
+    for line in text.lines() {
+        let alone = line.starts_with([':', '?']) || asked(line).is_some() && !line.starts_with([' ', '\t']);
+        if alone && (open.trim().is_empty() || !needs_more(&format!("{open}\n"))) {
+            out.push(std::mem::take(&mut open));
+            out.push(line.to_owned());
+            before.push('\n');
+            open.clone_from(&before);
+            continue;
+        }
+        open.push_str(line);
+        open.push('\n');
+        before.push('\n');
+    }
+    if !text.ends_with('\n') {
+        open.truncate(open.trim_end_matches('\n').len());
+    }
+    out.push(open);
+    out.retain(|input| !input.trim().is_empty());
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,5 +328,51 @@ mod tests {
             ["def f(x):\n    return x\n", "f(1)"]
         );
         assert_eq!(without_prompts("x >>> 1"), ["x >>> 1"]);
+    }
+
+    #[test]
+    fn lines_are_indented_for_whoever_types() {
+        let width = |before: &str| indent_after(before).len();
+        assert_eq!([width(""), width("x = 1"), width("def f(x):"), width("if x:  # why")], [0, 0, 4, 4]);
+        assert_eq!(width("def f(x):\n    if x:"), 8);
+        assert_eq!(width("def f(x):\n    if x:\n        return 1"), 4);
+        assert_eq!([width("x = f(1,"), width("x = \"\"\"a:")], [0, 0]);
+    }
+
+    #[test]
+    fn a_cell_is_inputs_and_commands() {
+        let text = "x = 1\n:type x\nx?\ny = 2\nprint(y)";
+        assert_eq!(of_cell(text), ["x = 1\n", ":type x", "x?", "\n\n\ny = 2\nprint(y)"]);
+        assert_eq!(of_cell("s = \"\"\"\n:type\n\"\"\""), ["s = \"\"\"\n:type\n\"\"\""]);
+        assert_eq!(of_cell("\n  \n"), [""; 0]);
+    }
+
+    #[test]
+    fn inputs_are_complete_or_not() {
+        use Completeness::{Complete, More, Wrong};
+        let all =
+            ["x = 1", "def f(x):", "f(1,", ":type x", "x?", "x = )", "def f(x):\n    return x\n"].map(completeness);
+        assert_eq!(all, [Complete, More, More, Complete, Complete, Wrong, Complete]);
+    }
+
+    #[test]
+    fn the_path_at_a_place() {
+        let text = "y = op.softmax(x, axis=g(1))";
+        assert_eq!(path_at(text, 9), Some("op.softmax"));
+        assert_eq!(path_at(text, 5), Some("op"));
+        assert_eq!(path_at(text, 16), Some("x"));
+        assert_eq!(path_at(text, text.len() - 1), Some("op.softmax"));
+        assert_eq!([path_at("1 + 2", 2), path_at("", 0), path_at("é", 1)], [None; 3]);
+    }
+
+    #[test]
+    fn questions_are_told_from_inputs() {
+        assert_eq!(asked("?x"), Some(("x", false)));
+        assert_eq!(asked(" nn.linear? "), Some(("nn.linear", false)));
+        assert_eq!(asked("?? f"), Some(("f", true)));
+        assert_eq!(asked("f??"), Some(("f", true)));
+        for text in ["?", "??", "print(\"x?\")", "# why?", "?1", "x", "? a b"] {
+            assert_eq!(asked(text), None, "{text}");
+        }
     }
 }

@@ -5,7 +5,24 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Who is to be stopped by an interrupt.
 #[derive(Clone, Default)]
-pub struct Interrupts(Arc<Mutex<Option<Arc<AtomicBool>>>>);
+pub struct Interrupts(Arc<Mutex<Running>>);
+
+#[derive(Default)]
+struct Running {
+    /// The flag of what runs.
+    flag: Option<Arc<AtomicBool>>,
+    /// There was an interrupt since the input began: what it runs next stops too.
+    asked: bool,
+}
+
+/// What an interrupt found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    Nothing,
+    Running,
+    /// Something that was interrupted before.
+    Stopping,
+}
 
 impl Interrupts {
     /// Watches for interrupts. With `ends`, one that finds nothing running ends the process.
@@ -15,12 +32,12 @@ impl Interrupts {
         let running = this.clone();
         let watch = move || {
             for _ in signals.forever() {
-                match &*running.slot() {
-                    Some(flag) if !flag.swap(true, Ordering::SeqCst) => {}
-                    Some(_) if !ends => {
+                match running.interrupt() {
+                    Found::Running => {}
+                    Found::Stopping if !ends => {
                         eprintln!("interrupting: the kernel that runs ends first (Ctrl-\\ ends the session)")
                     }
-                    None if !ends => {}
+                    Found::Nothing if !ends => {}
                     _ => {
                         tessera_runtime::io::replace::remove_pending();
                         std::process::exit(crate::interrupt::INTERRUPTED.into());
@@ -33,16 +50,40 @@ impl Interrupts {
         this
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Arc<AtomicBool>>> {
+    fn running(&self) -> MutexGuard<'_, Running> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Stops what runs, or what the input that is worked on runs next.
+    pub fn interrupt(&self) -> Found {
+        let mut running = self.running();
+        running.asked = true;
+        match &running.flag {
+            None => Found::Nothing,
+            Some(flag) if flag.swap(true, Ordering::SeqCst) => Found::Stopping,
+            Some(_) => Found::Running,
+        }
+    }
+
+    /// An input begins: interrupts before it are not meant for it.
+    pub fn forget(&self) {
+        self.running().asked = false;
+    }
+
+    /// Whether there was an interrupt since the input began.
+    pub fn asked(&self) -> bool {
+        self.running().asked
     }
 
     /// Runs `f` so that an interrupt sets the flag.
     pub fn during<T>(&self, flag: Arc<AtomicBool>, f: impl FnOnce() -> T) -> T {
-        flag.store(false, Ordering::SeqCst);
-        *self.slot() = Some(flag);
+        {
+            let mut running = self.running();
+            flag.store(running.asked, Ordering::SeqCst);
+            running.flag = Some(flag);
+        }
         let value = f();
-        *self.slot() = None;
+        self.running().flag = None;
         value
     }
 }

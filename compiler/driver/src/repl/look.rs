@@ -1,5 +1,6 @@
 //! `?name` and `??name`: what something is, and how it is written.
 
+use super::input::is_path;
 use super::state::{Outcome, State};
 use crate::files::Disk;
 use tessera_base::{Code, FileId, Span};
@@ -9,44 +10,26 @@ use tessera_ide::library;
 use tessera_ide::symbol::Symbol;
 use tessera_ops::surface;
 
-/// What an input asks about: `?x`, `x?`, `??x` and `x??`; with two marks, how it is written.
-pub fn asked(text: &str) -> Option<(&str, bool)> {
-    let text = text.trim();
-    let (path, source) = match (text.strip_prefix("??").or_else(|| text.strip_suffix("??")), text.strip_prefix('?')) {
-        (Some(path), _) => (path, true),
-        (None, Some(path)) => (path, false),
-        (None, None) => (text.strip_suffix('?')?, false),
-    };
-    is_path(path.trim()).then(|| (path.trim(), source))
-}
-
-/// Whether a text is `a.b.c`.
-fn is_path(text: &str) -> bool {
-    let name = |n: &str| {
-        n.starts_with(|c: char| c.is_alphabetic() || c == '_') && n.chars().all(|c| c.is_alphanumeric() || c == '_')
-    };
-    text.split('.').all(name)
-}
-
 /// Shows what there is to say of a path, or how it is written.
 pub fn look(state: &mut State, path: &str, source: bool) -> Outcome {
-    let path = path.strip_suffix("()").unwrap_or(path);
-    if let Some(code) = Code::parse(path) {
-        state.say(&format!("{}\n", code.page().trim_end()));
-        return Outcome::Done;
-    }
-    let found = is_path(path).then(|| texts(path).into_iter().find_map(|text| about(state, &text, source))).flatten();
-    match found {
+    match found(state, path, source) {
         Some(text) => {
-            if let (Some(shown), false) = (state.type_of_variable(path), source) {
-                state.say(&format!("{path}: {shown}\n"));
-            } else {
-                state.say(&format!("{}\n", text.trim_end()));
-            }
+            state.say(&format!("{}\n", text.trim_end()));
             Outcome::Done
         }
         None => state.wrong(&format!("there is nothing that is named `{path}`{}", hint(state, path))),
     }
+}
+
+/// What there is to say of a path, or how it is written.
+pub fn found(state: &mut State, path: &str, source: bool) -> Option<String> {
+    let path = path.strip_suffix("()").unwrap_or(path);
+    if let Some(code) = Code::parse(path) {
+        return Some(code.page().to_owned());
+    }
+    let text = is_path(path).then(|| texts(path).into_iter().find_map(|text| about(state, &text, source))).flatten()?;
+    let variable = if source { None } else { state.type_of_variable(path) };
+    Some(variable.map_or(text, |shown| format!("{path}: {shown}")))
 }
 
 /// What a path may stand for: a name of the session, one of a module that was not imported, an operator without its module.
@@ -102,20 +85,4 @@ fn hint(state: &State, path: &str) -> String {
     let names: Vec<String> = own.map(|n| n.to_string()).chain(surface::all().map(|d| d.name.to_owned())).collect();
     let near = tessera_base::nearest(path.strip_prefix("op.").unwrap_or(path), names.iter().map(String::as_str));
     near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn questions_are_told_from_inputs() {
-        assert_eq!(asked("?x"), Some(("x", false)));
-        assert_eq!(asked(" nn.linear? "), Some(("nn.linear", false)));
-        assert_eq!(asked("?? f"), Some(("f", true)));
-        assert_eq!(asked("f??"), Some(("f", true)));
-        for text in ["?", "??", "print(\"x?\")", "# why?", "?1", "x", "? a b"] {
-            assert_eq!(asked(text), None, "{text}");
-        }
-    }
 }

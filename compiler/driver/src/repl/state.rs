@@ -2,7 +2,7 @@
 //! executor of their tensor regions.
 
 use super::interrupts::Interrupts;
-use super::output::{Buffer, Each};
+use super::output::{Buffer, Each, Listener, Shown, ToListener};
 use super::{directive, input, look, value};
 use crate::backend::Backend;
 use crate::files::Disk;
@@ -62,6 +62,8 @@ pub struct State<'a> {
     pub accepted: Vec<String>,
     /// Inputs are remembered.
     pub recording: bool,
+    /// What messages call the next inputs; else they are numbered.
+    pub place: Option<String>,
 }
 
 /// Where output goes.
@@ -69,6 +71,7 @@ enum Output {
     Stdout,
     /// What a session shows, and the same with values without their types.
     Held([Buffer; 2]),
+    Told(Rc<dyn Listener>),
 }
 
 /// What runs the inputs; made with the first one.
@@ -86,6 +89,7 @@ impl Engine {
         let (sink, by_line): (Box<dyn Write>, bool) = match output {
             Output::Stdout => (Box::new(std::io::stdout()), std::io::stdout().is_terminal()),
             Output::Held(buffers) => (Box::new(Each(buffers.clone())), false),
+            Output::Told(listener) => (Box::new(ToListener(listener.clone())), true),
         };
         let mut machine = Machine::new(sink, by_line, vec![], setup.stack_bytes);
         machine.keep_globals();
@@ -110,7 +114,7 @@ impl Engine {
 }
 
 /// The value of `f`. A bug of the compiler ends the input and not the session.
-fn survived<T>(f: impl FnOnce() -> T) -> Option<T> {
+pub fn survived<T>(f: impl FnOnce() -> T) -> Option<T> {
     // What a panic leaves is as before: the checker takes an input over when it is done.
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).ok()
 }
@@ -123,6 +127,11 @@ impl<'a> State<'a> {
     /// A session whose output is held; nothing but its flag interrupts it.
     pub fn held(setup: &'a Setup, output: [Buffer; 2]) -> State<'a> {
         State::with(setup, true, Interrupts::default(), Output::Held(output))
+    }
+
+    /// A session for someone who listens, interrupted through `interrupts`.
+    pub fn told(setup: &'a Setup, interrupts: Interrupts, listener: Rc<dyn Listener>) -> State<'a> {
+        State::with(setup, false, interrupts, Output::Told(listener))
     }
 
     fn with(setup: &'a Setup, piped: bool, interrupts: Interrupts, output: Output) -> State<'a> {
@@ -140,6 +149,7 @@ impl<'a> State<'a> {
             output,
             accepted: vec![],
             recording: true,
+            place: None,
         }
     }
 
@@ -163,6 +173,23 @@ impl<'a> State<'a> {
                     let _ = buffer.clone().write_all(text.as_bytes());
                 }
             }
+            Output::Told(listener) => listener.out(text),
+        }
+    }
+
+    /// Says something beside the output.
+    pub fn remark(&self, text: &str) {
+        match &self.output {
+            Output::Told(listener) => listener.remark(text),
+            Output::Stdout | Output::Held(_) => eprint!("{text}"),
+        }
+    }
+
+    /// Shows diagnostics.
+    pub fn show(&self, diagnostics: &[Diagnostic], sources: &SourceMap) {
+        match &self.output {
+            Output::Told(listener) => listener.told(diagnostics, sources),
+            Output::Stdout | Output::Held(_) => self.setup.show(diagnostics, sources),
         }
     }
 
@@ -179,10 +206,11 @@ impl<'a> State<'a> {
         if text.trim().is_empty() {
             return Outcome::Done;
         }
+        self.interrupts.forget();
         let outcome = match text.trim().strip_prefix(':') {
             Some(rest) => directive::run(self, rest),
             None if directive::leaves(self, text) => Outcome::Exit(self.code()),
-            None => match look::asked(text) {
+            None => match input::asked(text) {
                 Some((path, source)) => look::look(self, path, source),
                 None => self.eval(text),
             },
@@ -210,7 +238,7 @@ impl<'a> State<'a> {
     pub fn eval(&mut self, text: &str) -> Outcome {
         self.inputs += 1;
         self.times = Times::default();
-        let path = format!("<input {}>", self.inputs);
+        let path = self.place.clone().unwrap_or_else(|| format!("<input {}>", self.inputs));
         self.parts(&path, text)
     }
 
@@ -241,7 +269,7 @@ impl<'a> State<'a> {
 
     /// Tells that a command was wrong.
     pub fn wrong(&self, message: &str) -> Outcome {
-        self.setup.show(&[Diagnostic::new(Code::E0602, Span::NONE, message)], &SourceMap::default());
+        self.show(&[Diagnostic::new(Code::E0602, Span::NONE, message)], &SourceMap::default());
         Outcome::Failed
     }
 
@@ -264,6 +292,9 @@ impl<'a> State<'a> {
     }
 
     fn part(&mut self, path: &str, text: &str, part: Range<usize>) -> Outcome {
+        if let Output::Told(listener) = &self.output {
+            listener.value(None);
+        }
         let start = Instant::now();
         let before: BTreeMap<GlobalId, Ty> = self.checker.variables().into_iter().map(|v| (v.id, v.ty)).collect();
         let own = text.get(part.clone()).unwrap_or("").to_owned();
@@ -291,7 +322,7 @@ impl<'a> State<'a> {
             Ok(l) => l,
             Err(d) => {
                 self.checker.undo();
-                self.setup.show(&[*d], &ready.sources);
+                self.show(&[*d], &ready.sources);
                 return Outcome::Failed;
             }
         };
@@ -319,7 +350,7 @@ impl<'a> State<'a> {
     fn tell(&mut self, diagnostics: &[Diagnostic], sources: &SourceMap) {
         let new: Vec<Diagnostic> =
             diagnostics.iter().filter(|d| d.is_error() || self.told.insert((d.code, d.span))).cloned().collect();
-        self.setup.show(&new, sources);
+        self.show(&new, sources);
     }
 
     fn stopped(&mut self, stop: Stop, sources: &SourceMap) -> Outcome {
@@ -335,30 +366,53 @@ impl<'a> State<'a> {
             if self.piped {
                 return Outcome::Exit(crate::interrupt::INTERRUPTED);
             }
-            // After the `^C` that the terminal shows.
-            eprintln!();
+            if let Output::Stdout = self.output {
+                // After the `^C` that the terminal shows.
+                eprintln!();
+            }
         }
         if found.is_empty() {
             found.push(program::at_imports(diagnostic(&error, &engine.spans), sources));
         }
-        self.setup.show(&found, sources);
+        self.show(&found, sources);
         Outcome::Failed
     }
 
     /// The value of the input, after its type.
     fn show_last(&self, last: Option<&Last>) {
-        let (Some(Last { ty, global: Some(id) }), Some(engine), true) = (last, &self.engine, self.echo) else { return };
+        let (Some(Last { ty, global }), Some(engine), true) = (last, &self.engine, self.echo) else { return };
+        let Some(id) = global else {
+            if let Ty::Mesh(Some(mesh)) = ty {
+                self.show_value(Shown { ty: ty.clone(), value: None, text: format!("{mesh}\n") });
+            }
+            return;
+        };
         let id = host::GlobalId(id.0);
         let value = engine.machine.global(id);
         let shown = value::type_text(ty, value.as_ref());
         let facts = value.as_ref().and_then(value::facts).map_or_else(String::new, |f| f + "\n");
-        let shown = if self.setup.colors_out() { format!("\x1b[36m{shown}\x1b[0m") } else { shown };
-        match engine.machine.global_text(id) {
-            Some(text) if !matches!(ty, Ty::FnRef(_) | Ty::Fn(..)) => {
-                let between = if text.contains('\n') { '\n' } else { ' ' };
-                self.say_as(&format!("{shown}{between}{text}\n{facts}"), &format!("{text}\n"));
-            }
-            _ => self.say(&format!("{shown}\n")),
+        let text = engine.machine.global_text(id).filter(|_| !matches!(ty, Ty::FnRef(_) | Ty::Fn(..)));
+        let after_type = |shown: &str| match &text {
+            Some(text) => format!("{shown}{}{text}\n{facts}", if text.contains('\n') { '\n' } else { ' ' }),
+            None => format!("{shown}\n"),
+        };
+        if let Output::Told(listener) = &self.output {
+            let text = after_type(&shown);
+            return listener.value(Some(Shown { ty: ty.clone(), value, text }));
+        }
+        let colored = if self.setup.colors_out() { format!("\x1b[36m{shown}\x1b[0m") } else { shown };
+        let whole = after_type(&colored);
+        match text {
+            Some(text) => self.say_as(&whole, &format!("{text}\n")),
+            None => self.say(&whole),
+        }
+    }
+
+    /// Shows what is all in its type.
+    fn show_value(&self, shown: Shown) {
+        match &self.output {
+            Output::Told(listener) => listener.value(Some(shown)),
+            Output::Stdout | Output::Held(_) => self.say(&shown.text),
         }
     }
 

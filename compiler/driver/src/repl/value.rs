@@ -4,6 +4,7 @@ use tessera_base::{DType, Size, SizeVar};
 use tessera_core::sizes::subst_ty;
 use tessera_core::ty::Ty;
 use tessera_runtime::host_value::HostValue;
+use tessera_runtime::tensor::Tensor;
 use tessera_runtime::tensor_print::{Element, SUMMARY_ABOVE, element};
 
 /// The type as it is shown in front of a value. Sizes that the checker does not know are read
@@ -27,7 +28,12 @@ const READ_MAX: usize = 1 << 26;
 /// NaN.
 pub fn facts(value: &HostValue) -> Option<String> {
     let HostValue::Tensor(t) = value else { return None };
-    if t.elems() <= SUMMARY_ABOVE as usize || t.elems() > READ_MAX || t.dtype.is_complex() {
+    if t.elems() <= SUMMARY_ABOVE as usize { None } else { statistics(t) }
+}
+
+/// The least and greatest element of a tensor, their mean, and how many are NaN, where it is not too large to be read for that.
+pub fn statistics(t: &Tensor) -> Option<String> {
+    if t.elems() > READ_MAX || t.dtype.is_complex() {
         return None;
     }
     let (mut least, mut greatest, mut sum, mut nan) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0usize);
@@ -57,7 +63,7 @@ pub fn facts(value: &HostValue) -> Option<String> {
 }
 
 /// A number to six digits.
-fn rounded(x: f64) -> String {
+pub fn rounded(x: f64) -> String {
     let short: f64 = format!("{x:.5e}").parse().unwrap_or(x);
     format!("{short:?}")
 }
@@ -101,7 +107,6 @@ fn same_elements<'a>(elem: &Ty, first: Option<&HostValue>, mut new: impl Iterato
 mod tests {
     use super::*;
     use tessera_base::TensorType;
-    use tessera_runtime::tensor::Tensor;
 
     fn zeros(shape: &[u64]) -> HostValue {
         let bytes = vec![0; shape.iter().product::<u64>() as usize * 4];
