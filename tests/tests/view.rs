@@ -117,7 +117,8 @@ fn an_edited_file_is_read_again_and_may_be_wrong() {
 
 #[test]
 fn a_run_shows_kernels_by_share() {
-    let dir = folder(PROGRAM);
+    // Large enough for a kernel: what is small and runs once is interpreted.
+    let dir = folder("x = op.ones((512, 512))\nprint((x @ x).sum())\n");
     let s = serve(dir.path(), &["--profile", "main.tsr"]);
     let begun = Instant::now();
     while s.get("state")["run"] == 0 && begun.elapsed() < Duration::from_secs(60) {

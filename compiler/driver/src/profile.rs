@@ -35,7 +35,12 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
 }
 
 /// The same for tools: one object, its rows by share. Seconds.
-pub fn json(rows: &[Row], whole: Duration, sources: &SourceMap) -> serde_json::Value {
+pub fn json(
+    rows: &[Row],
+    sent: &[((Arc<str>, usize), Sent)],
+    whole: Duration,
+    sources: &SourceMap,
+) -> serde_json::Value {
     let total: Duration = rows.iter().flat_map(|r| &r.times).sum();
     let time = |row: &Row| row.times.iter().sum::<Duration>();
     let mut sorted: Vec<&Row> = rows.iter().collect();
@@ -51,8 +56,14 @@ pub fn json(rows: &[Row], whole: Duration, sources: &SourceMap) -> serde_json::V
             "share": time(row).as_secs_f64() / total.as_secs_f64().max(1e-12),
         })
     };
+    let exchange = |((name, device), sent): &((Arc<str>, usize), Sent)| {
+        let [time, waited, hidden] = [sent.time, sent.waited, sent.hidden].map(|t| t.as_secs_f64());
+        let (runs, bytes) = (sent.runs, sent.bytes);
+        json!({"name": **name, "device": device, "runs": runs, "bytes": bytes, "seconds": time, "waited": waited, "hidden": hidden})
+    };
     json!({
         "schema": 1,
+        "exchanges": sent.iter().map(exchange).collect::<Vec<_>>(),
         "profile": sorted.iter().map(row).collect::<Vec<_>>(),
         "kernels": total.as_secs_f64(),
         "whole": whole.as_secs_f64(),

@@ -225,6 +225,8 @@ impl View<'_> {
             g.mesh.as_ref().map(|m| m.axes.iter().map(|(a, n)| format!("{a}={n}")).collect::<Vec<_>>().join(","));
         command.args(mesh.iter().flat_map(|m| ["--mesh", m]));
         command.args(g.devices.iter().flat_map(|n| ["--devices".to_owned(), n.to_string()]));
+        command.args(g.memory.iter().flat_map(|n| ["--memory".to_owned(), n.to_string()]));
+        command.args([("--checked", g.checked), ("--no-cache", g.no_cache)].iter().filter(|o| o.1).map(|o| o.0));
         command.arg("profile").arg(&self.file).arg("--").args(&self.args).stdin(Stdio::null());
         let shared = self.run.clone();
         let thread = std::thread::Builder::new().name("run".into()).spawn(move || {
