@@ -131,6 +131,26 @@ pub enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Show the structure of a program on a page in a browser: functions, graphs, kernels, memory, layouts, times
+    ///
+    /// The page is for this machine alone, at an address that nobody can guess. It follows the file as it is edited. The
+    /// program runs only when somebody asks for it. Ctrl-C ends the server, with exit code 0.
+    View {
+        /// The program
+        file: PathBuf,
+        /// The port on 127.0.0.1; 0 takes one that is free
+        #[arg(long, default_value = "0", value_name = "N")]
+        port: u16,
+        /// Do not open a browser; the address is printed
+        #[arg(long)]
+        no_open: bool,
+        /// Run the program at once and show the time of each kernel
+        #[arg(long)]
+        profile: bool,
+        /// What the program sees as `sys.args` when it runs
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
     /// What a program needs on a machine that is not there: memory, bytes, time, predicted
     Plan {
         /// The program, or a transformer by its numbers (`.json`)

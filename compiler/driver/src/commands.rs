@@ -57,6 +57,10 @@ pub fn main(stack_bytes: usize) -> u8 {
             let asked = crate::plan::Asked { file: &file, topology: &topology, best, of: &of, args };
             crate::plan::plan(&setup, asked)
         }
+        Some(Command::View { file, port, no_open, profile, args }) => {
+            let asked = crate::view::Asked { file: &file, port, open: !no_open, profile, args };
+            crate::view::view(&setup, asked)
+        }
         Some(Command::Check { files }) => check_files(&setup, &files),
         Some(Command::Fmt { files, write, check, stdout: _ }) => {
             let then = match (write, check) {

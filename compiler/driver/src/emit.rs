@@ -154,8 +154,7 @@ fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&s
     let inst = asked.function.inst;
     match ir {
         Ir::Core => {
-            let reached = reached(&asked.program, inst);
-            out(&tessera_core::text::print_some(&asked.program, &|id| reached.contains(&id), false));
+            out(&before_graphs(&asked, ir).unwrap_or_default());
             return 0;
         }
         Ir::Host if Level::of(&loaded.text).is_none() => {
@@ -169,13 +168,7 @@ fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&s
             return misused(setup, text, "it becomes graph, kernels, schedule, tile, llvm and asm".into());
         }
         Ir::Ast => {
-            let place = asked.sources.locate(Span::new(asked.function.head.item, 0, 0));
-            let file = place.as_ref().and_then(|(file, _)| asked.sources.file(*file));
-            let text = file.zip(place.as_ref()).and_then(|(f, (_, at))| f.text.get(at.start..));
-            let split = tessera_grammar::split(text.unwrap_or_default());
-            let item = split.items.first().and_then(|i| text?.get(i.range.start as usize..i.range.end as usize));
-            let parsed = tessera_grammar::parse_item(item.unwrap_or_default(), tessera_base::ItemId(0));
-            parsed.stmts.iter().for_each(|stmt| out(&format!("{stmt:#?}\n")));
+            out(&before_graphs(&asked, ir).unwrap_or_default());
             return 0;
         }
         _ => {}
@@ -197,6 +190,31 @@ fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&s
             0
         }
         Err(found) => asked.refused(setup, &found),
+    }
+}
+
+/// What a function is before there are graphs: its syntax, Core with all that it calls, Host IR; `None` of later forms.
+pub fn before_graphs(asked: &ask::Asked, ir: Ir) -> Option<String> {
+    let inst = asked.function.inst;
+    match ir {
+        Ir::Core => {
+            let reached = reached(&asked.program, inst);
+            Some(tessera_core::text::print_some(&asked.program, &|id| reached.contains(&id), false))
+        }
+        Ir::Host => {
+            let lowered = lower::lower_roots(&asked.program, &[inst], lower::Options::default());
+            Some(format!("{:#?}\n", lowered.host))
+        }
+        Ir::Ast => {
+            let place = asked.sources.locate(Span::new(asked.function.head.item, 0, 0));
+            let file = place.as_ref().and_then(|(file, _)| asked.sources.file(*file));
+            let text = file.zip(place.as_ref()).and_then(|(f, (_, at))| f.text.get(at.start..));
+            let split = tessera_grammar::split(text.unwrap_or_default());
+            let item = split.items.first().and_then(|i| text?.get(i.range.start as usize..i.range.end as usize));
+            let parsed = tessera_grammar::parse_item(item.unwrap_or_default(), tessera_base::ItemId(0));
+            Some(parsed.stmts.iter().map(|stmt| format!("{stmt:#?}\n")).collect())
+        }
+        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `tessera profile`: where the time of a program went.
 
+use crate::graph_facts::Place;
+use serde_json::json;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +32,42 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
     let (total, whole) = (shown(total), shown(whole));
     let _ = writeln!(out, "kernels {total} of {whole} from start to end");
     out
+}
+
+/// The same for tools: one object, its rows by share. Seconds.
+pub fn json(
+    rows: &[Row],
+    sent: &[((Arc<str>, usize), Sent)],
+    whole: Duration,
+    sources: &SourceMap,
+) -> serde_json::Value {
+    let total: Duration = rows.iter().flat_map(|r| &r.times).sum();
+    let time = |row: &Row| row.times.iter().sum::<Duration>();
+    let mut sorted: Vec<&Row> = rows.iter().collect();
+    sorted.sort_by_key(|r| std::cmp::Reverse(time(r)));
+    let row = |row: &&Row| {
+        let span = Span::new(ItemId(row.origin.item), row.origin.start as usize, row.origin.end as usize);
+        json!({
+            "kernel": row.name,
+            "place": Place::of(span, sources),
+            "runs": row.times.len(),
+            "seconds": time(row).as_secs_f64(),
+            "median": median(&row.times).as_secs_f64(),
+            "share": time(row).as_secs_f64() / total.as_secs_f64().max(1e-12),
+        })
+    };
+    let exchange = |((name, device), sent): &((Arc<str>, usize), Sent)| {
+        let [time, waited, hidden] = [sent.time, sent.waited, sent.hidden].map(|t| t.as_secs_f64());
+        let (runs, bytes) = (sent.runs, sent.bytes);
+        json!({"name": **name, "device": device, "runs": runs, "bytes": bytes, "seconds": time, "waited": waited, "hidden": hidden})
+    };
+    json!({
+        "schema": 1,
+        "exchanges": sent.iter().map(exchange).collect::<Vec<_>>(),
+        "profile": sorted.iter().map(row).collect::<Vec<_>>(),
+        "kernels": total.as_secs_f64(),
+        "whole": whole.as_secs_f64(),
+    })
 }
 
 /// What kernels take of a GPU; nothing where none ran on one.

@@ -309,7 +309,10 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     if setup.profile {
         let sent = processes::traffic(tessera_runtime::traffic::taken());
         let crossed = processes::crossed();
-        if world::is_first() {
+        if world::is_first() && setup.global.json {
+            let rows = tessera_runtime::profile::taken();
+            eprintln!("{}", crate::profile::json(&rows, &sent, started.elapsed(), &ready.sources));
+        } else if world::is_first() {
             let rows = tessera_runtime::profile::taken();
             eprint!("{}", world::world().map_or_else(String::new, processes::whose));
             eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));

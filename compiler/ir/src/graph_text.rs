@@ -52,6 +52,12 @@ impl fmt::Display for Graph {
     }
 }
 
+/// The line of a node, as the text of its graph has it; without what a loop repeats.
+pub fn line(g: &Graph, id: NodeId) -> String {
+    let op = Op { regions: vec![], ..node_op(g, id) };
+    text::print(&[op], 0).trim_end().to_owned()
+}
+
 fn to_op(g: &Graph) -> Op {
     let mut op = Op::new("tessera.graph");
     op.attrs.push(("name".into(), Attr::Str(g.name.clone())));
