@@ -8,6 +8,7 @@ pub mod opencl;
 pub mod onnx;
 pub mod onnx_cases;
 pub mod golden;
+pub mod reference;
 pub mod size_problems;
 pub mod peers;
 pub mod random;

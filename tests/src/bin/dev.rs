@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
-use tessera_tests::{golden, peers, program};
+use tessera_tests::{golden, peers, program, reference};
 
 const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bless   rewrite the golden files from what the program does now (words after it: only files whose\n\
@@ -16,7 +16,7 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bench --editor\n\
                      \x20                 how soon the language server answers in a file of 20,000 lines\n\
                      cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
-                     cargo dev docs    write docs/operators.md from the operator table\n\
+                     cargo dev docs    write docs/operators.md from the operator table, docs/std.md from the standard library\n\
                      cargo dev size    lines per crate";
 
 /// That of the tool: what is timed in this process is what the tool takes.
@@ -94,8 +94,23 @@ fn bless(only: &[String]) -> bool {
 }
 
 fn docs() -> bool {
-    let written = std::fs::write(program::root().join("docs/operators.md"), tessera_ops::surface::docs_markdown());
-    written.inspect_err(|e| eprintln!("docs/operators.md: {e}")).is_ok()
+    written("operators.md", reference::operators()) & written("std.md", Ok(reference::library()))
+}
+
+/// Writes a page of the documentation, with what its programs print.
+fn written(name: &str, page: std::io::Result<String>) -> bool {
+    let path = program::root().join("docs").join(name);
+    let complaints = page.and_then(|page| std::fs::write(&path, page)).and_then(|()| golden::check_file(&path, true));
+    match complaints {
+        Ok(complaints) => {
+            complaints.iter().for_each(|c| eprintln!("{c}"));
+            complaints.is_empty()
+        }
+        Err(e) => {
+            eprintln!("docs/{name}: {e}");
+            false
+        }
+    }
 }
 
 /// The source files under a directory of the root, sorted.
