@@ -6,18 +6,38 @@
 /// letters may differ. Ties go to the first candidate in the order given.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).max(1);
+    let (length, own) = (name.chars().count(), letters(name));
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         if candidate == name {
             continue;
         }
-        let distance =
-            if candidate.eq_ignore_ascii_case(name) { 0 } else { strsim::damerau_levenshtein(name, candidate) };
+        // Only a lesser distance would change anything.
+        let most = best.map_or(limit, |(d, _)| d.saturating_sub(1));
+        let distance = if candidate.eq_ignore_ascii_case(name) {
+            0
+        } else if most == 0 || least(length, own, candidate) > most {
+            continue;
+        } else {
+            strsim::damerau_levenshtein(name, candidate)
+        };
         if distance <= limit && best.is_none_or(|(d, _)| distance < d) {
             best = Some((distance, candidate));
         }
     }
     best.map(|(_, c)| c)
+}
+
+/// The letters of a word as a set; letters may share a bit.
+fn letters(word: &str) -> u64 {
+    word.chars().fold(0, |set, c| set | 1 << (u32::from(c) % 64))
+}
+
+/// What the distance is at least: found in a moment, where the distance itself takes a table.
+fn least(length: usize, own: u64, candidate: &str) -> usize {
+    let other = letters(candidate);
+    let lacking = (own & !other).count_ones().max((other & !own).count_ones());
+    length.abs_diff(candidate.chars().count()).max(lacking as usize)
 }
 
 #[cfg(test)]
@@ -29,5 +49,18 @@ mod tests {
         assert_eq!(nearest("learnign_rate", ["rate", "learning_rate"]), Some("learning_rate"));
         assert_eq!(nearest("xyz", ["abc"]), None);
         assert_eq!(nearest("x", ["y"]), Some("y"));
+    }
+
+    #[test]
+    fn what_is_ruled_out_at_a_glance_is_not_near() {
+        let words = ["rate", "tare", "Rate", "grate", "rated", "ratio", "ärate", "tra", "", "r", "learning_rate"];
+        for name in words {
+            let limit = (name.chars().count() / 3).max(1);
+            for candidate in words.iter().filter(|c| **c != name) {
+                let distance = strsim::damerau_levenshtein(name, candidate);
+                let near = distance <= limit || candidate.eq_ignore_ascii_case(name);
+                assert_eq!(nearest(name, [*candidate]).is_some(), near, "{name} and {candidate}");
+            }
+        }
     }
 }

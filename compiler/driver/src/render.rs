@@ -4,6 +4,7 @@ mod snippet;
 
 use serde_json::json;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
 use tessera_base::{Diagnostic, Severity, Span, quote};
 
@@ -23,6 +24,26 @@ impl SourceLocation<'_> {
     }
 }
 
+/// Where the lines of texts begin, found once for each text.
+#[derive(Default)]
+struct Lines {
+    /// By where a text lies in memory.
+    starts: BTreeMap<(usize, usize), Vec<usize>>,
+}
+
+impl Lines {
+    /// What [`line_column`] gives.
+    fn line_column(&mut self, text: &str, at: usize) -> (usize, usize) {
+        let at = snippet::clamp(text, at, at).start.min(text.len());
+        let starts = self
+            .starts
+            .entry((text.as_ptr() as usize, text.len()))
+            .or_insert_with(|| std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect());
+        let line = starts.partition_point(|start| *start <= at);
+        (line, text[starts[line - 1]..at].chars().count() + 1)
+    }
+}
+
 /// What rendering asks of the owner of the source texts.
 pub trait Sources {
     fn locate(&self, span: Span) -> Option<SourceLocation<'_>>;
@@ -32,6 +53,8 @@ pub trait Sources {
 const IN_FULL: usize = 5;
 /// Of those, so many are named.
 const NAMED: usize = 10;
+/// Diagnostics of one severity that are shown with their lines at all: nobody reads thousands of drawings.
+const DRAWN: usize = 100;
 
 /// How diagnostics are shown.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +77,8 @@ pub fn render(out: &mut dyn Write, diagnostics: &[Diagnostic], sources: &dyn Sou
     let all: Vec<&Diagnostic> = in_words.iter().collect();
     // A reader that closes the pipe early is not an error worth telling.
     let _ = if style.json {
-        all.iter().try_for_each(|d| writeln!(out, "{}", to_json(d, sources)))
+        let mut lines = Lines::default();
+        all.iter().try_for_each(|d| writeln!(out, "{}", to_json(d, sources, &mut lines)))
     } else {
         by_line(out, &all, sources, style)
     };
@@ -67,15 +91,28 @@ fn by_line(
     sources: &dyn Sources,
     style: Style,
 ) -> std::io::Result<()> {
-    let place = |d: &Diagnostic| sources.locate(d.span).map(|p| (p.file, p.line_column()));
+    let mut lines = Lines::default();
+    let mut place = |d: &Diagnostic| {
+        let p = sources.locate(d.span)?;
+        Some((p.file, lines.line_column(p.text, p.start)))
+    };
+    let mut drawn = [0; 3];
     let all: Vec<_> = diagnostics.iter().map(|d| (place(d), *d)).collect();
     for here in all.chunk_by(|(a, _), (b, _)| a.zip(*b).is_some_and(|(a, b)| (a.0, a.1.0) == (b.0, b.1.0))) {
-        for severity in [Severity::Error, Severity::Warning, Severity::Note] {
+        for (kind, severity) in [Severity::Error, Severity::Warning, Severity::Note].into_iter().enumerate() {
             let of_kind: Vec<_> = here.iter().filter(|(_, d)| d.severity() == severity).collect();
             let (full, rest) = of_kind.split_at(of_kind.len().min(IN_FULL));
-            for (_, d) in full {
-                snippet::show(out, d, sources, style)?;
-                trailer(out, d, sources)?;
+            for (place, d) in full {
+                match place {
+                    Some((file, (line, column))) if drawn[kind] >= DRAWN => {
+                        writeln!(out, "{}[{}]: {file}:{line}:{column}: {}", severity_name(d), d.code, d.message)?;
+                    }
+                    _ => {
+                        drawn[kind] += 1;
+                        snippet::show(out, d, sources, style)?;
+                        trailer(out, d, sources)?;
+                    }
+                }
             }
             if let Some((Some((file, (line, _))), first)) = rest.first() {
                 let (name, plural) = (severity_name(first), if rest.len() == 1 { "" } else { "s" });
@@ -142,31 +179,32 @@ pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
-fn span_json(span: Span, sources: &dyn Sources) -> serde_json::Value {
+fn span_json(span: Span, sources: &dyn Sources, lines: &mut Lines) -> serde_json::Value {
     match sources.locate(span) {
         None => serde_json::Value::Null,
         Some(p) => {
-            let (line, column) = p.line_column();
-            let (end_line, end_column) = line_column(p.text, p.end);
+            let (line, column) = lines.line_column(p.text, p.start);
+            let (end_line, end_column) = lines.line_column(p.text, p.end);
             json!({"file": p.file, "line": line, "column": column, "end_line": end_line, "end_column": end_column, "start": p.start, "end": p.end})
         }
     }
 }
 
 /// One diagnostic as a JSON object.
-pub fn to_json(d: &Diagnostic, sources: &dyn Sources) -> serde_json::Value {
+fn to_json(d: &Diagnostic, sources: &dyn Sources, lines: &mut Lines) -> serde_json::Value {
+    let mut span = |span| span_json(span, sources, lines);
     json!({
         "severity": severity_name(d),
         "code": d.code.name(),
         "message": d.message,
-        "span": span_json(d.span, sources),
+        "span": span(d.span),
         "label": d.label,
-        "labels": d.labels.iter().map(|l| json!({"span": span_json(l.span, sources), "text": l.text})).collect::<Vec<_>>(),
+        "labels": d.labels.iter().map(|l| json!({"span": span(l.span), "text": l.text})).collect::<Vec<_>>(),
         "witness": d.witness,
         "notes": d.notes.iter().map(|n| spelled(n, sources)).collect::<Vec<_>>(),
         "fixes": d.fixes.iter().map(|f| json!({
             "title": spelled(&f.title, sources),
-            "edits": f.edits.iter().map(|e| json!({"span": span_json(e.span, sources), "text": e.text})).collect::<Vec<_>>(),
+            "edits": f.edits.iter().map(|e| json!({"span": span(e.span), "text": e.text})).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     })
 }

@@ -33,6 +33,9 @@ pub enum Meaning {
 
 const TYPES: &[&str] = &["Tensor", "Mesh", "ShardSpec"];
 
+/// Names that a misspelt one is compared with: in a file of thousands, each mistake would look at all of them.
+const SEARCHED: usize = 2000;
+
 impl Cx<'_> {
     /// The meaning of a name or dotted name; `None` for any other expression.
     pub fn meaning(&mut self, e: &Expr) -> Option<Meaning> {
@@ -286,17 +289,13 @@ impl Cx<'_> {
             "self" | "super" | "object" => return d.note("there are no methods: functions take structs as parameters"),
             _ => {}
         }
-        let mut candidates: Vec<Arc<str>> = self.env.bound().map(|(n, _)| n.clone()).collect();
-        if let Some(f) = &self.func {
-            candidates.extend(f.f.sig.params.iter().map(|p| p.name.text.clone()));
-        }
-        candidates.extend(self.size_names.keys().cloned());
         let scope = db::scope(self.db, self.file);
-        candidates.extend(scope.names.keys().cloned());
-        candidates.extend(scope.variables.iter().cloned());
-        candidates.retain(|c| **c != *"_");
+        let params = self.func.iter().flat_map(|f| f.f.sig.params.iter().map(|p| &p.name.text));
+        let own = self.env.bound().map(|(n, _)| n).chain(params).chain(self.size_names.keys());
+        let of_file = scope.names.keys().chain(&scope.variables);
+        let searched = own.chain(of_file).map(|n| &**n).filter(|n| *n != "_").take(SEARCHED);
         let fixed = builtins::FUNCTIONS.iter().chain(builtins::MODULES).copied();
-        let all: Vec<&str> = candidates.iter().map(|c| &**c).chain(fixed).collect();
+        let all = searched.chain(fixed);
         // One letter is as near to any other.
         if name.chars().count() > 1
             && let Some(near) = nearest(name, all)
