@@ -78,7 +78,7 @@ pub fn render(out: &mut dyn Write, diagnostics: &[Diagnostic], sources: &dyn Sou
     // A reader that closes the pipe early is not an error worth telling.
     let _ = if style.json {
         let mut lines = Lines::default();
-        all.iter().try_for_each(|d| writeln!(out, "{}", to_json(d, sources, &mut lines)))
+        all.iter().try_for_each(|d| writeln!(out, "{}", in_json(d, sources, &mut lines)))
     } else {
         by_line(out, &all, sources, style)
     };
@@ -191,7 +191,11 @@ fn span_json(span: Span, sources: &dyn Sources, lines: &mut Lines) -> serde_json
 }
 
 /// One diagnostic as a JSON object.
-fn to_json(d: &Diagnostic, sources: &dyn Sources, lines: &mut Lines) -> serde_json::Value {
+pub fn to_json(d: &Diagnostic, sources: &dyn Sources) -> serde_json::Value {
+    in_json(d, sources, &mut Lines::default())
+}
+
+fn in_json(d: &Diagnostic, sources: &dyn Sources, lines: &mut Lines) -> serde_json::Value {
     let mut span = |span| span_json(span, sources, lines);
     json!({
         "severity": severity_name(d),
