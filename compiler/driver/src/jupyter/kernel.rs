@@ -121,7 +121,7 @@ impl<'a> Kernel<'a> {
             Content::ExecuteRequest(request) => return self.execute(&request),
             Content::KernelInfoRequest(_) => Content::KernelInfoReply(Box::new(answers::kernel_info())),
             Content::CompleteRequest(request) => self.complete(&request).into(),
-            Content::InspectRequest(request) => self.inspect(&request).into(),
+            Content::InspectRequest(request) => self.inspection(&request).into(),
             Content::IsCompleteRequest(request) => is_complete(&request.code).into(),
             Content::HistoryRequest(request) => HistoryReply::new(self.remembered(&request)).into(),
             Content::CommInfoRequest(_) => answers::comm_info().into(),
@@ -239,7 +239,7 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    fn inspect(&mut self, request: &InspectRequest) -> InspectReply {
+    fn inspection(&mut self, request: &InspectRequest) -> InspectReply {
         let byte = answers::byte_of(&request.code, request.cursor_pos);
         let source = request.detail_level.is_some_and(|level| level > 0);
         let path = input::path_at(&request.code, byte).map(str::to_owned);
