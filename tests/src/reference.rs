@@ -7,6 +7,7 @@ use std::fmt::Write;
 use tessera_base::ItemId;
 use tessera_grammar::ast::{ExprKind, StmtKind, StructDef};
 use tessera_grammar::literal::clean_doc;
+use tessera_ide::hover::examples_as_code;
 
 /// The program of each operator, by its name: the headings of `compiler/ops/examples.md` and the blocks under them.
 pub fn examples() -> std::io::Result<BTreeMap<String, String>> {
@@ -116,21 +117,5 @@ fn fields(own: &str, s: &StructDef) -> String {
 
 /// A docstring as Markdown: its examples, which end at an empty line, are blocks.
 fn markdown(doc: &str) -> String {
-    let (mut inside, mut out) = (false, String::new());
-    let doc = clean_doc(doc);
-    for line in doc.lines() {
-        if !inside && line.starts_with(">>>") {
-            out.push_str("```python\n");
-            inside = true;
-        } else if inside && line.trim().is_empty() {
-            out.push_str("```\n");
-            inside = false;
-        }
-        out.push_str(line);
-        out.push('\n');
-    }
-    if inside {
-        out.push_str("```\n");
-    }
-    out
+    examples_as_code(&clean_doc(doc), "python")
 }

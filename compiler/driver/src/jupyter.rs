@@ -14,33 +14,25 @@ mod kernel;
 use crate::cli::{JupyterAction, Prefix};
 use crate::program::{Setup, out};
 use std::path::Path;
+use tessera_base::{Code, Diagnostic, Span};
+use tessera_resolve::source::SourceMap;
 
 /// Does what the command says; returns the exit code.
 pub fn jupyter(setup: &Setup, action: &JupyterAction) -> u8 {
-    match action {
-        JupyterAction::Install { prefix } => told(installed(prefix)),
-        JupyterAction::Uninstall { prefix } => told(removed(prefix)),
-        JupyterAction::Run { connection } => match run(setup, connection) {
-            Ok(code) => code,
-            Err(why) => {
-                eprintln!("error[E0706]: {why}");
-                1
-            }
-        },
-    }
+    let done = match action {
+        JupyterAction::Install { prefix } => installed(prefix).map(|text| told(&text)),
+        JupyterAction::Uninstall { prefix } => removed(prefix).map(|text| told(&text)),
+        JupyterAction::Run { connection } => run(setup, connection),
+    };
+    done.unwrap_or_else(|why| {
+        setup.show(&[Diagnostic::new(Code::E0706, Span::NONE, why)], &SourceMap::default());
+        1
+    })
 }
 
-fn told(done: Result<String, String>) -> u8 {
-    match done {
-        Ok(text) => {
-            out(&text);
-            0
-        }
-        Err(why) => {
-            eprintln!("error[E0706]: {why}");
-            1
-        }
-    }
+fn told(text: &str) -> u8 {
+    out(text);
+    0
 }
 
 fn installed(prefix: &Prefix) -> Result<String, String> {

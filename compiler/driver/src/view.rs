@@ -46,6 +46,12 @@ struct Run {
     result: Value,
 }
 
+impl Run {
+    fn end(&mut self, result: Value) {
+        *self = Run { running: false, number: self.number + 1, result };
+    }
+}
+
 struct View<'a> {
     setup: &'a Setup,
     file: PathBuf,
@@ -211,10 +217,16 @@ impl View<'_> {
     /// Runs the program and times its kernels, in a process of its own.
     fn start_run(&self) {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut run.running, true) {
+        if run.running {
             return;
         }
-        let Ok(this) = std::env::current_exe() else { return };
+        let this = match std::env::current_exe() {
+            Ok(this) => this,
+            Err(e) => {
+                return run
+                    .end(json!({"schema": 1, "ok": false, "profile": null, "said": e.to_string(), "printed": ""}));
+            }
+        };
         let g = &self.setup.global;
         let mut command = Command::new(this);
         let target = clap::ValueEnum::to_possible_value(&g.target).map(|v| v.get_name().to_owned());
@@ -226,7 +238,12 @@ impl View<'_> {
         command.args(mesh.iter().flat_map(|m| ["--mesh", m]));
         command.args(g.devices.iter().flat_map(|n| ["--devices".to_owned(), n.to_string()]));
         command.args(g.memory.iter().flat_map(|n| ["--memory".to_owned(), n.to_string()]));
-        command.args([("--checked", g.checked), ("--no-cache", g.no_cache)].iter().filter(|o| o.1).map(|o| o.0));
+        command.args(
+            [("--checked", g.checked), ("--check-nan", g.check_nan), ("--no-cache", g.no_cache)]
+                .iter()
+                .filter(|o| o.1)
+                .map(|o| o.0),
+        );
         command.arg("profile").arg(&self.file).arg("--").args(&self.args).stdin(Stdio::null());
         let shared = self.run.clone();
         let thread = std::thread::Builder::new().name("run".into()).spawn(move || {
@@ -246,8 +263,7 @@ impl View<'_> {
                 }
                 Err(e) => json!({"schema": 1, "ok": false, "profile": null, "said": e.to_string(), "printed": ""}),
             };
-            let mut run = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            *run = Run { running: false, number: run.number + 1, result };
+            shared.lock().unwrap_or_else(PoisonError::into_inner).end(result);
         });
         run.running = thread.is_ok();
     }

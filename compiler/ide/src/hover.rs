@@ -86,7 +86,7 @@ fn of_symbol(cx: &Analysis, file: FileId, place: &Place, symbol: &Symbol) -> Str
     }
     instances(cx, symbol, &mut out);
     if let Some(doc) = cx.doc(symbol) {
-        let _ = write!(out, "\n{}\n", examples_as_code(&doc));
+        let _ = write!(out, "\n{}\n", examples_as_code(&doc, "tessera"));
     }
     out
 }
@@ -216,13 +216,13 @@ fn grouped(n: u64) -> String {
     out
 }
 
-/// Lines of `>>>` examples with their results as blocks of code.
-fn examples_as_code(doc: &str) -> String {
+/// Lines of `>>>` examples with their results as blocks of code of a language; an empty line ends one.
+pub fn examples_as_code(doc: &str, language: &str) -> String {
     let (mut out, mut inside) = (String::new(), false);
     for line in doc.lines() {
         let starts = line.trim_start().starts_with(">>>");
         if starts && !inside {
-            out.push_str("```tessera\n");
+            out.push_str(&format!("```{language}\n"));
             inside = true;
         } else if inside && line.trim().is_empty() {
             out.push_str("```\n");

@@ -9,6 +9,7 @@ use tessera_core::builtins::calls::Written;
 use tessera_core::builtins::{self, Builtin, CallText, Fallback, Gives, call_text};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::*;
+use tessera_grammar::literal::clean_doc;
 use tessera_infer::db::Item;
 use tessera_ops::surface::{self, Default, OpDef};
 use tessera_resolve::functions::FnSig;
@@ -172,16 +173,6 @@ fn built_in(name: &str) -> Option<Call> {
     tile.map(|call| Call { name: name.to_owned(), ..call }).or_else(|| builtins::find(name).map(host))
 }
 
-/// The documentation without the indent that its lines share.
-pub fn dedent(doc: &str) -> String {
-    let lines: Vec<&str> = doc.trim_end().lines().collect();
-    let indent = |l: &&str| l.len() - l.trim_start().len();
-    let shared = lines.iter().skip(1).filter(|l| !l.trim().is_empty()).map(indent).min().unwrap_or(0);
-    let cut =
-        |(i, l): (usize, &&str)| if i == 0 { l.trim_start().to_owned() } else { l.chars().skip(shared).collect() };
-    lines.iter().enumerate().map(cut).collect::<Vec<String>>().join("\n")
-}
-
 impl Analysis<'_> {
     /// The text of a span of an item, in one line.
     pub fn one_line(&self, item: Item, span: Span) -> String {
@@ -207,14 +198,14 @@ impl Analysis<'_> {
             Symbol::Def(id) => {
                 let item = self.item(*id)?;
                 let def = self.defs(item).into_iter().next()?;
-                def.doc.as_deref().map(dedent)
+                def.doc.as_deref().map(str::to_owned)
             }
-            Symbol::Struct(id) => self.item(*id)?.struct_def(self.db).clone()?.doc.as_deref().map(dedent),
+            Symbol::Struct(id) => self.item(*id)?.struct_def(self.db).clone()?.doc.as_deref().map(str::to_owned),
             Symbol::File(file) => {
                 let first = self.heads(*file).first().map(|h| h.id)?;
                 let item = self.item(first)?;
                 match &item.syntax(self.db).stmts.first()?.kind {
-                    StmtKind::Expr(Expr { kind: ExprKind::Str(text), .. }) => Some(dedent(text)),
+                    StmtKind::Expr(Expr { kind: ExprKind::Str(text), .. }) => Some(clean_doc(text)),
                     _ => None,
                 }
             }
@@ -253,7 +244,7 @@ impl Analysis<'_> {
                 let place = *item.names(self.db).binding(*binding).places.first()?;
                 let Some(f) = item.functions(self.db).get(&place.start).cloned() else { return self.held(symbol) };
                 let def = self.defs(item).into_iter().find(|d| d.name.span == place);
-                let doc = def.and_then(|d| d.doc.as_deref().map(dedent)).unwrap_or_default();
+                let doc = def.and_then(|d| d.doc.as_deref().map(str::to_owned)).unwrap_or_default();
                 Some(self.call_of(item, &f.sig, doc))
             }
             Symbol::Variable(..) => self.held(symbol),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tessera_base::{Code, Diagnostic, ItemId, Span};
-use tessera_core::ir::{Effect, FnInst, Program};
+use tessera_core::ir::{Effect, FnInst, InstId, Program};
 use tessera_core::ty::Ty;
 use tessera_graph::fuse::unfused;
 use tessera_infer::asked;
@@ -70,7 +70,7 @@ fn explain(setup: &Setup, loaded: &Loaded, name: &str, of: &OfFunction) -> u8 {
             }
             out(&format!("{}\n", why.message));
             out("the program calls it as\n");
-            for f in calls {
+            for (_, f) in calls {
                 out(&format!("  {}\n", signature(f)));
                 out(&effect(&f.effect, &sources, "    "));
                 out(&compared(f, &sources, "    "));
@@ -84,19 +84,20 @@ fn explain(setup: &Setup, loaded: &Loaded, name: &str, of: &OfFunction) -> u8 {
     }
 }
 
-/// The instances of the function that an item defines.
-fn instances<'p>(program: &'p Program, item: ItemId, name: &str) -> Vec<&'p FnInst> {
+/// The instances of the function that an item defines, each signature once.
+pub fn instances<'p>(program: &'p Program, item: ItemId, name: &str) -> Vec<(InstId, &'p FnInst)> {
     let (mut seen, mut out) = (BTreeSet::new(), vec![]);
     let of_item = |f: &&FnInst| !f.span.is_none() && f.span.item == item && *f.name == *name;
-    for f in program.insts.iter().filter(of_item) {
+    for (i, f) in program.insts.iter().enumerate().filter(|(_, f)| of_item(f)) {
         if seen.insert(signature(f)) {
-            out.push(f);
+            out.push((InstId(i as u32), f));
         }
     }
     out
 }
 
-fn signature(f: &FnInst) -> String {
+/// `f(x: Tensor[N, f32]) -> Tensor[N, f32]`, with the types of an instance.
+pub fn signature(f: &FnInst) -> String {
     let param = |l: &tessera_core::ir::LocalId| {
         let v = &f.locals[l.0 as usize];
         format!("{}: {}", v.name, v.ty)

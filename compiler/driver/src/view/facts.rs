@@ -4,6 +4,7 @@ use super::{chosen, told};
 use crate::ask::{self, Asked};
 use crate::cli::Ir;
 use crate::emit::text_of;
+use crate::explain::function::{instances, signature};
 use crate::graph_facts::{self, Place};
 use crate::program::Setup;
 use crate::regions::as_run;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 use tessera_base::{Diagnostic, Span};
-use tessera_core::ir::{Effect, FnInst, InstId, Program as Core};
+use tessera_core::ir::{Effect, InstId, Program as Core};
 use tessera_infer::asked::{self, Function, Parameter};
 use tessera_resolve::source::{Loaded, SourceMap};
 
@@ -72,18 +73,12 @@ impl Program {
         let program = checked.program.filter(|_| !checked.diagnostics.iter().any(Diagnostic::is_error));
         let heads = asked::functions(&db, id);
         for (name, head) in heads {
-            let of_item = |f: &&FnInst| !f.span.is_none() && f.span.item == head.item && *f.name == *name;
-            let mut seen: Vec<String> = vec![];
-            for (i, f) in program.iter().flat_map(|p| p.insts.iter().enumerate()).filter(|(_, f)| of_item(f)) {
-                let text = signature(f);
-                if !seen.contains(&text) {
-                    seen.push(text);
-                    self.items.push(Item { name: name.to_string(), head, inst: Some(InstId(i as u32)) });
-                }
+            let calls = program.as_ref().map_or_else(Vec::new, |p| instances(p, head.item, &name));
+            let item = |inst| Item { name: name.to_string(), head, inst };
+            if calls.is_empty() {
+                self.items.push(item(None));
             }
-            if seen.is_empty() {
-                self.items.push(Item { name: name.to_string(), head, inst: None });
-            }
+            self.items.extend(calls.iter().map(|(id, _)| item(Some(*id))));
         }
         self.core = program.map(Arc::new);
     }
@@ -176,12 +171,4 @@ impl Program {
             }
         }
     }
-}
-
-fn signature(f: &FnInst) -> String {
-    let param = |l: &tessera_core::ir::LocalId| {
-        let v = &f.locals[l.0 as usize];
-        format!("{}: {}", v.name, v.ty)
-    };
-    format!("{}({}) -> {}", f.name, f.params.iter().map(param).collect::<Vec<_>>().join(", "), f.ret)
 }
