@@ -226,6 +226,8 @@ impl Assembly<'_> {
         self.diagnostics.extend(later);
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.diagnostics.extend(self.reached.given_up.take());
+            let careless = |m: &Main| check::careless::careless(db, m.file, m.file.id(db) == root);
+            self.diagnostics.extend(self.reached.mains.iter().flat_map(careless));
         }
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
@@ -300,10 +302,11 @@ impl Assembly<'_> {
                 }
                 let template = inst.template && !is_lambda(db, data);
                 let lambda = inst.template && !template;
-                // What is said of a directive does not depend on the call.
+                // What is said of a directive does not depend on the call, nor whether a statement has an effect.
                 let class = &d.code.name()[1..3];
                 let directive = class == "05" && d.code != tessera_base::Code::E0505;
-                found.push(match (template || lambda) && !directive {
+                let for_itself = directive || d.code == tessera_base::Code::W0106;
+                found.push(match (template || lambda) && !for_itself {
                     true if call.span.item != d.span.item || template => self.at_call(d, &call),
                     _ => d.clone(),
                 });
