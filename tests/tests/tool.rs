@@ -481,3 +481,30 @@ fn options_of_a_program_are_its_own() {
         assert!(r.code == 1 && r.err.contains("main.tsr:5:1") && r.err.contains(part), "{args}: {}", r.err);
     }
 }
+
+/// Twenty thousand lines, made of one for each number.
+fn many(line: impl Fn(usize) -> String) -> String {
+    (0..20_000).map(|i| line(i) + "\n").collect()
+}
+
+#[test]
+fn thousands_of_mistakes_are_told_as_fast_as_they_are_made() {
+    let programs = [
+        ("E0101", many(|i| format!("v{i} = undefined_{i} + 1"))),
+        ("E0101", (0..5000).map(|i| format!("def f{i}(x: int) -> int:\n    return x + ff{i}\n\n\n")).collect()),
+        ("E0103", format!("struct P:\n    x: int\n\np = P(1)\n{}", many(|i| format!("print(p.field_{i})")))),
+        ("E0205", many(|i| format!("v{i} = 1 + \"a\""))),
+        ("E0102", many(|i| format!("import module_{i}"))),
+        ("E0002", many(|i| format!("v{i} = = {i}"))),
+    ];
+    for (code, source) in programs {
+        for args in [&["check"][..], &["check", "--json"]] {
+            let start = Instant::now();
+            let r = run(&source, args);
+            assert_eq!(r.code, 1);
+            assert!((r.err + &r.out).contains(code), "{code}");
+            // A tenth of it in a quiet moment; each mistake looked at all others before.
+            assert!(start.elapsed() < Duration::from_secs(10), "{code}: {:?}", start.elapsed());
+        }
+    }
+}

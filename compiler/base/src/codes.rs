@@ -231,6 +231,16 @@ codes! {
     W0103;
     /// A size that has the name of a variable
     W0104;
+    /// An import that nothing reads
+    W0105;
+    /// A statement without effect
+    W0106;
+    /// A random key that is used twice
+    W0107;
+    /// A variable that nothing reads
+    W0108;
+    /// A statement that is never reached
+    W0109;
     /// A collective with nothing to do
     W0401;
     /// An axis of a mesh that lies across nodes, while one with less to move lies inside

@@ -32,6 +32,7 @@ pub mod inst;
 pub mod iterate;
 pub mod global_mutation;
 mod path_conditions;
+pub mod careless;
 pub mod limits;
 pub mod reached;
 pub mod kernel_outputs;

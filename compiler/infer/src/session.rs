@@ -1,5 +1,6 @@
 //! Checking whole programs, and inputs one after the other at a prompt.
 
+use crate::check::careless::{Imports, ItemText, Written};
 use crate::check::cx::Cx;
 use crate::check::fns;
 use crate::check::global_mutation::Held;
@@ -192,6 +193,23 @@ struct Assembly<'db> {
     diagnostics: Vec<Diagnostic>,
 }
 
+/// What careless code is looked for in: inputs of a prompt and the library are left alone.
+fn written(db: &dyn Db, file: File, root: bool) -> Option<Written<'_>> {
+    if file.library(db) || file.prompt(db).is_some() || file.before(db).is_some() {
+        return None;
+    }
+    let items: Vec<Item> = file.heads(db).iter().filter_map(|h| db::item_of(db, h.id)).collect();
+    let imports = root.then(|| Imports {
+        read: items.iter().flat_map(|i| &i.facts(db).mentions).collect(),
+        twice: db::import_variables(db, file).clone(),
+        only_names: |module| module == "std" || module.starts_with("std.") || db::is_builtin_module(module),
+    });
+    let random = db::in_scope(db, file, "random");
+    let built_in = random.entity.is_none_or(|e| matches!(e, Entity::Module(m) if &*m == "random"));
+    let text = |i: Item| ItemText { text: i.text(db), stmts: &i.syntax(db).stmts, names: i.names(db) };
+    Some(Written { items: items.into_iter().map(text).collect(), imports, random: built_in && !random.variable })
+}
+
 impl Assembly<'_> {
     fn finish(&mut self, root: FileId, held: &[Held], whole: bool) -> Checked {
         let db: &dyn Db = self.db;
@@ -226,6 +244,8 @@ impl Assembly<'_> {
         self.diagnostics.extend(later);
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.diagnostics.extend(self.reached.given_up.take());
+            let written = self.reached.mains.iter().filter_map(|m| written(db, m.file, m.file.id(db) == root));
+            self.diagnostics.extend(written.flat_map(|w| check::careless::careless(&w)));
         }
         let sources = self.db.source_map();
         let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
@@ -300,10 +320,11 @@ impl Assembly<'_> {
                 }
                 let template = inst.template && !is_lambda(db, data);
                 let lambda = inst.template && !template;
-                // What is said of a directive does not depend on the call.
+                // What is said of a directive does not depend on the call, nor whether a statement has an effect.
                 let class = &d.code.name()[1..3];
                 let directive = class == "05" && d.code != tessera_base::Code::E0505;
-                found.push(match (template || lambda) && !directive {
+                let for_itself = directive || d.code == tessera_base::Code::W0106;
+                found.push(match (template || lambda) && !for_itself {
                     true if call.span.item != d.span.item || template => self.at_call(d, &call),
                     _ => d.clone(),
                 });

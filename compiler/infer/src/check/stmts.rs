@@ -114,6 +114,12 @@ impl Cx<'_> {
             }
             return;
         }
+        // What stands at a prompt is shown.
+        if self.file.prompt(self.db).is_none()
+            && let Some(d) = super::careless::without_effect(e, &value)
+        {
+            self.report(d);
+        }
         self.emit_effect(value);
     }
 
