@@ -234,7 +234,17 @@ impl Pass<'_> {
         let span = self.span(begin, begin + quotes.len() as u32);
         let mut diagnostic =
             Diagnostic::new(Code::E0006, span, "this string does not end").here(format!("no closing `{quotes}`"));
-        diagnostic = if quotes.len() == 3 {
+        // Quotes that stand behind an open brace begin a string inside of it.
+        let brace = brackets.stack.last().filter(|(closer, _)| *closer == Tok::FClose).map(|(_, at)| self.out[*at]);
+        let quote = |from: Token| self.text.get(from.end as usize..token.end as usize)?.find(quotes);
+        let inside = brace.and_then(|b| match f_string {
+            true => Some((b, b.end + quote(b)? as u32)),
+            false => Some((b, token.start)),
+        });
+        diagnostic = if let Some((brace, close)) = inside {
+            let open = Diagnostic::new(Code::E0006, self.span(brace.start, brace.end), "this brace is not closed");
+            open.fix("close it with `}`", self.span(close, close), "}")
+        } else if quotes.len() == 3 {
             diagnostic.help(format!("close it with `{quotes}`"))
         } else {
             let line_end = token.end;

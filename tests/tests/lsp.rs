@@ -36,6 +36,7 @@ layer = Layer(op.ones((4, 4)), b=op.zeros((4,)))
 z = apply(layer, op.ones((8, 4)))
 q = mean_of(z)
 print(q, parts.side)
+assert nn.count(layer) == 20
 "#;
 
 struct Session {

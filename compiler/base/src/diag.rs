@@ -1,5 +1,6 @@
 //! Diagnostics as data. The terminal, JSON and editors render this one value.
 
+use crate::near::nearest_few;
 use crate::{Code, Span, quote};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -112,6 +113,21 @@ impl Diagnostic {
         };
         self.fixes.push(Fix { title: title.into(), edits: spans.iter().flat_map(around).collect() });
         self
+    }
+
+    /// Fixes that write the names that may be meant by a misspelt one, which stands at `span`; where none is near, what
+    /// `otherwise` adds.
+    pub fn did_you_mean<'a>(
+        self,
+        span: Span,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+        otherwise: impl FnOnce(Self) -> Self,
+    ) -> Self {
+        match nearest_few(name, candidates).as_slice() {
+            [] => otherwise(self),
+            few => few.iter().fold(self, |d, near| d.fix(format!("did you mean `{near}`?"), span, *near)),
+        }
     }
 
     /// A fix that replaces `span` by `text`.

@@ -28,6 +28,29 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, c)| c)
 }
 
+/// The candidates closest to `name`, as [`nearest`] has them: those of the least distance, three at most, in the order given.
+pub fn nearest_few<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let mut few = vec![];
+    let Some(first) = nearest(name, candidates.iter().copied()) else { return few };
+    let distance = |to: &str| match to.eq_ignore_ascii_case(name) {
+        true => 0,
+        false => strsim::damerau_levenshtein(name, to),
+    };
+    let (most, length, own) = (distance(first), name.chars().count(), letters(name));
+    for candidate in candidates {
+        if few.len() < 3
+            && candidate != name
+            && !few.contains(&candidate)
+            && (most == 0 || least(length, own, candidate) <= most)
+            && distance(candidate) == most
+        {
+            few.push(candidate);
+        }
+    }
+    few
+}
+
 /// The letters of a word as a set; letters may share a bit.
 fn letters(word: &str) -> u64 {
     word.chars().fold(0, |set, c| set | 1 << (u32::from(c) % 64))
@@ -42,13 +65,21 @@ fn least(length: usize, own: u64, candidate: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{nearest, nearest_few};
 
     #[test]
     fn transposed_letters_are_near_and_other_words_are_not() {
         assert_eq!(nearest("learnign_rate", ["rate", "learning_rate"]), Some("learning_rate"));
         assert_eq!(nearest("xyz", ["abc"]), None);
         assert_eq!(nearest("x", ["y"]), Some("y"));
+    }
+
+    #[test]
+    fn names_that_are_as_near_are_all_told() {
+        let names = ["sort", "exp", "sqrt", "sort", "srt", "sart", "st"];
+        assert_eq!(nearest_few("srt", names), ["sort", "sqrt", "sart"]);
+        assert_eq!(nearest_few("SORT", names), ["sort"]);
+        assert_eq!(nearest_few("abcdef", names), Vec::<&str>::new());
     }
 
     #[test]

@@ -300,6 +300,10 @@ pub fn is_layout(name: &str) -> bool {
     ) || name.starts_with("dist.collective.")
 }
 
+/// The files of the standard library, `std.NAME`.
+pub const LIBRARY: &[&str] =
+    &["nn", "optim", "parallel", "data", "metrics", "init", "plot", "tokens", "scaling", "onnx", "calls", "args"];
+
 /// The built-in modules.
 pub const MODULES: &[&str] = &[
     "op", "dist", "schedule", "tile", "numerics", "graph", "autodiff", "random", "io", "tree", "time", "sys", "math",

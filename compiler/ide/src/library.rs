@@ -20,3 +20,11 @@ pub const FILES: &[(&str, &str, &str)] = &[
 pub fn modules() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, ..)| *name)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_checker_knows_the_names_of_all_modules() {
+        assert_eq!(super::modules().collect::<Vec<_>>(), tessera_core::builtins::LIBRARY);
+    }
+}

@@ -33,6 +33,7 @@ pub mod iterate;
 pub mod global_mutation;
 mod path_conditions;
 pub mod careless;
+pub mod consequences;
 pub mod limits;
 pub mod reached;
 pub mod kernel_outputs;

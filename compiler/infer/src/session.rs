@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera_base::{Code, Diagnostic, ItemId, Label, Span, bug};
 use tessera_core::ir::*;
 use tessera_core::ty::{GlobalKey, Ty};
+use tessera_resolve::names::Reference;
 use tessera_resolve::source::{FileId, Loader, SourceMap};
 
 /// What checking gives.
@@ -248,8 +249,9 @@ impl Assembly<'_> {
             self.diagnostics.extend(written.flat_map(|w| check::careless::careless(&w)));
         }
         let sources = self.db.source_map();
-        let diagnostics = sorted(std::mem::take(&mut self.diagnostics), &sources);
-        let mut diagnostics = diagnostics;
+        let text = |item| db::item_of(db, item).map_or("", |i| &**i.text(db));
+        let found = check::consequences::without_consequences(std::mem::take(&mut self.diagnostics), text);
+        let mut diagnostics = sorted(found, &sources);
         let errors = diagnostics.iter().any(Diagnostic::is_error);
         let mains = &self.reached.mains;
         let of_insts = self.reached.insts.values().map(|i| i.checked.untyped);
@@ -719,35 +721,16 @@ fn past(db: &Database, root: FileId, now: Past, reached: Reached) -> Option<(Pas
 
 /// The names that a function which nothing calls gets wrong; its types depend on calls.
 pub(crate) fn uncalled(db: &dyn Db, item: db::Item, file: File) -> Vec<Diagnostic> {
-    let id = item.id(db);
-    let module = db::module_of(db, file.id(db));
-    let mut cx = Cx::new(db, file, module, 0, Numerics::default());
+    let mut cx = Cx::new(db, file, db::module_of(db, file.id(db)), 0, Numerics::default());
     cx.item_scope = Some(db::item_scope(db, item));
-    let free: BTreeSet<Arc<str>> = item.facts(db).mentions.clone();
-    let Some(sig) = check::fns::find_sig_of_item(db, id) else { return vec![] };
-    let mut sizes: BTreeSet<Arc<str>> = BTreeSet::new();
-    let mut annotated = |e: &tessera_grammar::ast::Expr| {
-        let mut work = vec![e];
-        while let Some(e) = work.pop() {
-            if let tessera_grammar::ast::ExprKind::Name(n) = &e.kind {
-                sizes.insert(n.clone());
-            }
-            work.extend(tessera_resolve::syntax::parts_of(e));
+    let Some(sig) = check::fns::find_sig_of_item(db, item.id(db)) else { return vec![] };
+    // What is wrong with types of its signature is said with them.
+    let types: Vec<Span> = sig.params.iter().filter_map(|p| p.ty.as_ref()).chain(&sig.ret).map(|t| t.span).collect();
+    let typed = |at: Span| types.iter().any(|t| t.start <= at.start && at.end <= t.end);
+    for used in &item.names(db).uses {
+        if used.to == Reference::Outside && !typed(used.span) && !cx.in_scope(file, &used.name).is_known() {
+            cx.in_module(file, |cx| drop(cx.name(&used.name, used.span)));
         }
-    };
-    sig.params.iter().filter_map(|p| p.ty.as_ref()).for_each(&mut annotated);
-    // A declared result names int parameters.
-    sizes.extend(sig.params.iter().map(|p| p.name.text.clone()));
-    tessera_resolve::syntax::each_expr(&item.syntax(db).stmts, &mut |e| {
-        if let tessera_grammar::ast::ExprKind::Name(name) = &e.kind
-            && free.contains(name)
-            && !cx.in_scope(file, name).is_known()
-            && !sizes.contains(name)
-        {
-            cx.in_module(file, |cx| drop(cx.name(name, e.span)));
-        }
-    });
-    // Annotations inside the body may name sizes too.
-    cx.diagnostics.retain(|d| !d.message.starts_with('`') || !d.message[1..].starts_with(char::is_uppercase));
+    }
     cx.diagnostics
 }

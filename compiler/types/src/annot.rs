@@ -10,7 +10,6 @@ pub use size::resolve_size;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Mesh, Size, Span};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, BinOp, Expr, ExprKind};
@@ -212,10 +211,8 @@ fn unknown_type(name: &str, span: Span, names: &dyn AnnotNames) -> Diagnostic {
         _ => {}
     }
     let mine = names.type_names();
-    match nearest(name, mine.iter().map(|n| &**n).chain(BUILT_IN.iter().copied())) {
-        Some(near) => d.fix(format!("did you mean `{near}`?"), span, near),
-        None => d.note("no struct of this name is defined or imported here"),
-    }
+    let all = mine.iter().map(|n| &**n).chain(BUILT_IN.iter().copied());
+    d.did_you_mean(span, name, all, |d| d.note("no struct of this name is defined or imported here"))
 }
 
 fn applied(base: &Expr, index: &[Arg], span: Span, names: &mut dyn AnnotNames) -> Result<Ty, Diagnostic> {

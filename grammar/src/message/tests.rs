@@ -116,7 +116,7 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("x = f\"{a b}\"", "E0002", "nothing stands between `a` and `b`"),
     ("x = f\"{a!q}\"", "E0002", "`!q` is not a conversion"),
     ("x = f\"a}\"", "E0006", "a single `}`"),
-    ("x = f\"{a\"", "E0006", "does not end"),
+    ("x = f\"{a\"", "E0006", "this brace is not closed"),
     ("x = b\"a\"", "E0002", "byte strings"),
     ("if x > 2\n    y", "E0008", "the `if` line opens a block, but has no `:`"),
     ("if x > 2\ny", "E0008", "the `if` line opens a block, but has no `:`"),

@@ -3,7 +3,6 @@
 use super::container_literals::{Wanted, is_written_out};
 use super::cx::{Cx, error_at};
 use std::sync::Arc;
-use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span, bug};
 use tessera_core::builtins::{CallText, call_text};
 use tessera_core::ir::*;
@@ -129,6 +128,7 @@ impl Cx<'_> {
         let (mut count, total) = (0, args.iter().filter(|a| a.name.is_none()).count());
         let mut extra: Vec<TExpr> = vec![];
         let mut broken = false;
+        let named: Vec<Arc<str>> = args.iter().filter_map(|a| Some(a.name.as_ref()?.text.clone())).collect();
         for arg in args {
             let Some(name) = arg.name else {
                 match positional.get(count) {
@@ -170,14 +170,14 @@ impl Cx<'_> {
                         name.span,
                         format!("`{function}` has no parameter `{}`", name.text),
                     );
-                    match nearest(&name.text, params.iter().map(|p| &*p.name)) {
-                        Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
-                        None if params.is_empty() => d.note("it takes no arguments"),
-                        None => {
-                            let list: Vec<&str> = params.iter().map(|p| &*p.name).collect();
-                            d.note(format!("it takes {}", list.join(", ")))
-                        }
-                    }
+                    // A parameter that has an argument is not meant.
+                    let open = |i: &usize| out[*i].is_none() && !named.contains(&params[*i].name);
+                    let open = (0..params.len()).filter(open).map(|i| &*params[i].name);
+                    let list: Vec<&str> = params.iter().map(|p| &*p.name).collect();
+                    d.did_you_mean(name.span, &name.text, open, |d| match list.is_empty() {
+                        true => d.note("it takes no arguments"),
+                        false => d.note(format!("it takes {}", list.join(", "))),
+                    })
                 }
             };
             self.report(declare(d));

@@ -5,7 +5,6 @@ use super::names::Meaning;
 use super::scalars::with_floats;
 use super::types::{BUILTIN_ITEM, erase, has_unknown};
 use std::sync::Arc;
-use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Size, SizeVar, Span};
 use tessera_core::ir::*;
 use tessera_core::sizes::subst_ty;
@@ -360,14 +359,13 @@ impl Cx<'_> {
             ty => {
                 let d = Diagnostic::new(Code::E0103, name.span, format!("`{ty}` has no field `{}`", name.text));
                 let methods = super::methods::names(&ty);
-                let d = match nearest(&name.text, methods.iter().map(String::as_str)) {
-                    _ if methods.iter().any(|m| *m == *name.text) => d.help(format!("call it: `.{}(…)`", name.text)),
-                    Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
-                    None => match &ty {
+                let d = match methods.iter().any(|m| *m == *name.text) {
+                    true => d.help(format!("call it: `.{}(…)`", name.text)),
+                    false => d.did_you_mean(name.span, &name.text, methods.iter().map(String::as_str), |d| match &ty {
                         Ty::Tuple(ts) if !ts.is_empty() => d.help("elements of a tuple are taken by number: `t[0]`"),
                         Ty::Dict(..) => d.help(format!("entries are taken by key: `d[\"{}\"]`", name.text)),
                         _ => d,
-                    },
+                    }),
                 };
                 self.fail(d)
             }
@@ -377,13 +375,10 @@ impl Cx<'_> {
     fn no_field(&self, s: &tessera_core::ty::StructTy, name: &Name) -> Diagnostic {
         let d =
             Diagnostic::new(Code::E0103, name.span, format!("the struct `{}` has no field `{}`", s.name, name.text));
-        match nearest(&name.text, s.fields.iter().map(|(n, _)| &**n)) {
-            Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
-            None => {
-                let list: Vec<String> = s.fields.iter().map(|(n, t)| format!("{n}: {t}")).collect();
-                d.note(format!("it has {}", list.join(", ")))
-            }
-        }
+        d.did_you_mean(name.span, &name.text, s.fields.iter().map(|(n, _)| &**n), |d| {
+            let list: Vec<String> = s.fields.iter().map(|(n, t)| format!("{n}: {t}")).collect();
+            d.note(format!("it has {}", list.join(", ")))
+        })
     }
 
     /// The symbolic value of a value, if it is an int.

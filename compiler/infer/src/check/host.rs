@@ -151,8 +151,9 @@ impl Cx<'_> {
                 "flush" => continue,
                 _ => {
                     let d =
-                        Diagnostic::new(Code::E0105, name.span, format!("`print` has no parameter `{}`", name.text))
-                            .note("it takes sep and end");
+                        Diagnostic::new(Code::E0105, name.span, format!("`print` has no parameter `{}`", name.text));
+                    let names = ["sep", "end", "flush"];
+                    let d = d.did_you_mean(name.span, &name.text, names, |d| d.note("it takes sep and end"));
                     return self.fail(d);
                 }
             };

@@ -108,10 +108,7 @@ impl Cx<'_> {
                     None => {
                         let text = format!("`{function}` has no parameter `{}`", n.text);
                         let d = Diagnostic::new(Code::E0105, n.span, text);
-                        self.report(match nearest(&n.text, names) {
-                            Some(near) => d.help(format!("did you mean `{near}`?")),
-                            None => d,
-                        });
+                        self.report(d.did_you_mean(n.span, &n.text, names, |d| d));
                         return None;
                     }
                 },

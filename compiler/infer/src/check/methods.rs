@@ -7,7 +7,6 @@ use super::cx::{Cx, builtin, error_at, int, none, read};
 use super::env;
 use super::scalars::as_int;
 use super::types::{erase, fill, same_slot};
-use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::builtins::{self, CALLS, call_text};
 use tessera_core::ir::*;
@@ -70,10 +69,7 @@ impl Cx<'_> {
     fn no_method(&self, ty: &Ty, name: &Name) -> Diagnostic {
         let d = Diagnostic::new(Code::E0103, name.span, format!("`{ty}` has no method `{}`", name.text));
         let all = names(ty);
-        if let Some(near) = nearest(&name.text, all.iter().map(String::as_str)) {
-            return d.fix(format!("did you mean `{near}`?"), name.span, near);
-        }
-        match (ty, &*name.text) {
+        d.did_you_mean(name.span, &name.text, all.iter().map(String::as_str), |d| match (ty, &*name.text) {
             (Ty::List(_), "add" | "push" | "push_back") => d.fix("it is called `append`", name.span, "append"),
             (Ty::Dict(..), "has_key" | "contains") => d.help("write `key in d`"),
             (Ty::Struct(_), _) => d
@@ -81,7 +77,7 @@ impl Cx<'_> {
                 .help(format!("write `{}(x, …)`", name.text)),
             _ if all.is_empty() => d,
             _ => d.note(format!("it has {}", all.join(", "))),
-        }
+        })
     }
 
     fn str_method(&mut self, mut receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {

@@ -5,7 +5,6 @@ use super::names::Meaning;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_core::builtins;
 use tessera_grammar::ast::{Name, Stmt, StmtKind};
@@ -116,8 +115,10 @@ fn is_builtin_member(module: &str, member: &str) -> bool {
 pub fn members(module: &str) -> Vec<String> {
     let prefix = format!("{module}.");
     let mut out: Vec<String> = vec![];
-    if module == "tessera" {
-        out.extend(builtins::MODULES.iter().map(|m| m.to_string()));
+    match module {
+        "tessera" => out.extend(builtins::MODULES.iter().map(|m| m.to_string())),
+        "std" => out.extend(builtins::LIBRARY.iter().map(|m| m.to_string())),
+        _ => {}
     }
     out.extend(surface::all().filter_map(|def| match module {
         "op" => (!def.name.contains('.')).then(|| def.name.to_string()),
@@ -227,17 +228,16 @@ impl Cx<'_> {
             }
             _ => {
                 let d = Diagnostic::new(Code::E0102, span, format!("there is no module `{module}`"));
-                let candidates = builtins::MODULES.iter().copied();
-                match nearest(module, candidates) {
-                    Some(near) if path.len() == 1 => d.fix(format!("did you mean `{near}`?"), span, near),
-                    _ => match module.strip_prefix("std.") {
-                        Some(name) => d.note(format!("the standard library has no file `{name}.tsr`")),
-                        None => d.note(format!(
-                            "neither a built-in module nor a file `{}.tsr` beside this one",
-                            module.replace('.', "/")
-                        )),
-                    },
-                }
+                let alone = if path.len() == 1 { builtins::MODULES } else { &[] };
+                let library: Vec<String> = builtins::LIBRARY.iter().map(|m| format!("std.{m}")).collect();
+                let all = alone.iter().copied().chain(library.iter().map(String::as_str));
+                d.did_you_mean(span, module, all, |d| match module.strip_prefix("std.") {
+                    Some(name) => d.note(format!("the standard library has no file `{name}.tsr`")),
+                    None => d.note(format!(
+                        "neither a built-in module nor a file `{}.tsr` beside this one",
+                        module.replace('.', "/")
+                    )),
+                })
             }
         };
         self.report(d);
@@ -272,18 +272,15 @@ impl Cx<'_> {
             Some(Target::File(id)) => self.file_names(*id),
             _ => members(module),
         };
-        if let Some(near) = nearest(name, own.iter().map(String::as_str)) {
-            return d.fix(format!("did you mean `{near}`?"), span, near);
-        }
         // The same name in another module.
         let elsewhere = builtins::MODULES.iter().find(|m| **m != module && is_builtin_member(m, name));
-        match elsewhere {
+        d.did_you_mean(span, name, own.iter().map(String::as_str), |d| match elsewhere {
             Some(m) if module != "tessera" => d.help(format!("there is `{m}.{name}`")),
             _ if matches!(module, "std" | "tessera" | "op") => d,
             _ if own.is_empty() => d,
             _ if own.len() <= 24 => d.note(format!("it has {}", own.join(", "))),
             _ => d,
-        }
+        })
     }
 
     pub fn file_names(&self, id: FileId) -> Vec<String> {
@@ -329,11 +326,7 @@ impl Cx<'_> {
         let path = db::path_of(self.db, id);
         let own = self.file_names(id);
         let d = Diagnostic::new(Code::E0102, span, format!("`{path}` has no member `{name}`"));
-        let d = match nearest(name, own.iter().map(String::as_str)) {
-            Some(near) => d.fix(format!("did you mean `{near}`?"), span, near),
-            None => d,
-        };
-        self.report(d);
+        self.report(d.did_you_mean(span, name, own.iter().map(String::as_str), |d| d));
         Meaning::Broken
     }
 }

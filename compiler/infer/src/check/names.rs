@@ -5,7 +5,6 @@ use super::env::{Bad, Slot};
 use super::types::BUILTIN_ITEM;
 use crate::db::{self, Entity, File};
 use std::sync::Arc;
-use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
 use tessera_core::builtins;
 use tessera_core::ir::*;
@@ -264,11 +263,16 @@ impl Cx<'_> {
                 }
             }
         };
+        // `tottal += 1` where `total` has a value.
+        let bound: Vec<Arc<str>> = self.env.bound().map(|(n, _)| n.clone()).collect();
+        let long = bound.iter().map(|n| &**n).filter(|_| name.chars().count() > 3).take(SEARCHED);
+        let d = d.did_you_mean(span, name, long, |d| d);
         self.report(d);
         Meaning::Broken
     }
 
-    fn undefined(&self, name: &str, span: Span) -> Diagnostic {
+    /// E0101, with what may be meant.
+    pub fn undefined(&self, name: &str, span: Span) -> Diagnostic {
         let d = Diagnostic::new(Code::E0101, span, format!("`{name}` is not defined"));
         match name {
             "true" | "false" | "none" | "null" | "nil" => {
@@ -290,28 +294,26 @@ impl Cx<'_> {
             _ => {}
         }
         let scope = db::scope(self.db, self.file);
-        let params = self.func.iter().flat_map(|f| f.f.sig.params.iter().map(|p| &p.name.text));
-        let own = self.env.bound().map(|(n, _)| n).chain(params).chain(self.size_names.keys());
+        let item = db::item_of(self.db, span.item);
+        let around = item.map_or_else(Vec::new, |i| i.names(self.db).visible(span.start));
+        let own = around.iter().map(|b| &b.name).chain(self.env.bound().map(|(n, _)| n)).chain(self.size_names.keys());
         let of_file = scope.names.keys().chain(&scope.variables);
         let searched = own.chain(of_file).map(|n| &**n).filter(|n| *n != "_").take(SEARCHED);
-        let fixed = builtins::FUNCTIONS.iter().chain(builtins::MODULES).copied();
-        let all = searched.chain(fixed);
+        let fixed = builtins::FUNCTIONS.iter().chain(builtins::MODULES).chain(TYPES).copied();
         // One letter is as near to any other.
-        if name.chars().count() > 1
-            && let Some(near) = nearest(name, all)
-        {
-            return d.fix(format!("did you mean `{near}`?"), span, near);
-        }
-        if let Some(op) = tessera_ops::surface::suggest(name)
-            && !op.contains('.')
-        {
-            return d.fix(format!("operators are in `op`: `op.{op}`"), span, format!("op.{op}"));
-        }
-        let home = builtins::MODULES.iter().find(|m| super::modules::members(m).iter().any(|n| n == name));
-        match home {
-            Some(m) => d.fix(format!("it is in `{m}`"), span, format!("{m}.{name}")),
-            None => d,
-        }
+        let all = searched.chain(fixed).filter(|_| name.chars().count() > 1);
+        d.did_you_mean(span, name, all, |d| {
+            if let Some(op) = tessera_ops::surface::suggest(name)
+                && !op.contains('.')
+            {
+                return d.fix(format!("operators are in `op`: `op.{op}`"), span, format!("op.{op}"));
+            }
+            let home = builtins::MODULES.iter().find(|m| super::modules::members(m).iter().any(|n| n == name));
+            match home {
+                Some(m) => d.fix(format!("it is in `{m}`"), span, format!("{m}.{name}")),
+                None => d,
+            }
+        })
     }
 
     /// A module-level variable as a function sees it.

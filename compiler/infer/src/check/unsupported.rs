@@ -3,7 +3,6 @@
 use super::cx::Cx;
 use super::modules::members;
 use super::names::Meaning;
-use tessera_base::near::nearest;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Expr, ExprKind};
 
@@ -98,10 +97,8 @@ impl Cx<'_> {
     pub fn unknown_directive(&self, name: &str, span: Span) -> Diagnostic {
         let d = Diagnostic::new(Code::E0501, span, format!("there is no schedule directive `{name}`"));
         let all = members("schedule");
-        match nearest(name, all.iter().map(String::as_str)) {
-            Some(near) => d.fix(format!("did you mean `{near}`?"), span, near),
-            None => d.note(format!("directives are {}", all.join(", "))),
-        }
+        let list = |d: Diagnostic| d.note(format!("directives are {}", all.join(", ")));
+        d.did_you_mean(span, name, all.iter().map(String::as_str), list)
     }
 }
 

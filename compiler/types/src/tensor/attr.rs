@@ -5,7 +5,6 @@ use super::call::op_call;
 use super::matching::Given;
 use super::{broken, error_expr, rows};
 use crate::sizes::SizeCx;
-use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span, TensorType};
 use tessera_core::ir::{Builtin, Convert, TExpr, TKind, TStmt};
 use tessera_core::ty::Ty;
@@ -118,10 +117,8 @@ fn no_attribute(t: &TensorType, base_span: Span, name: &Name) -> Diagnostic {
     if let Some(def) = surface::all().find(|def| def.method && def.known_as.contains(&&*name.text)) {
         return d.fix(format!("it is called `{}` here", def.name), name.span, def.name);
     }
-    match nearest(&name.text, ATTRIBUTES.iter().chain(METHODS).copied().chain(surface::methods())) {
-        Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
-        None => d,
-    }
+    let all = ATTRIBUTES.iter().chain(METHODS).copied().chain(surface::methods());
+    d.did_you_mean(name.span, &name.text, all, |d| d)
 }
 
 /// What people who come from NumPy or PyTorch are looking for.

@@ -1,7 +1,6 @@
 //! Which argument belongs to which parameter of an operator.
 
 use super::tile::{self, Asked};
-use tessera_base::near::nearest;
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_core::ir::{TExpr, TKind};
 use tessera_core::ty::Ty;
@@ -135,10 +134,7 @@ fn unknown_keyword(def: &OpDef, name: &Name) -> Diagnostic {
     let text = format!("`{}` has no parameter `{}`", shown(def), name.text);
     let d = Diagnostic::new(Code::E0105, name.span, text).note(signature(def));
     let names = def.params.iter().map(|p| p.name).chain(HINTS.iter().copied());
-    match nearest(&name.text, names) {
-        Some(near) => d.fix(format!("did you mean `{near}`?"), name.span, near),
-        None => d,
-    }
+    d.did_you_mean(name.span, &name.text, names, |d| d)
 }
 
 fn too_many(def: &OpDef, takes: usize, total: usize, extra: Span, name_span: Span) -> Diagnostic {
