@@ -367,6 +367,20 @@ fn a_text_has_an_outline_folds_colours_and_a_form() {
 }
 
 #[test]
+fn of_many_names_those_are_offered_that_fit_what_is_typed() {
+    let mut text: String = (0..1000).map(|i| format!("def f{i}(x: int) -> int:\n    return x\n\n\n")).collect();
+    text.push_str("print(f999)\nprint()\n");
+    let mut s = session_of(&text, json!({}));
+    let found = s.ask_at("textDocument/completion", s.at("print()", 0, 6), json!({}));
+    assert_eq!(found["isIncomplete"], json!(true));
+    let offered = labels(&found["items"]);
+    assert!(offered.len() < 600 && ["f0", "print", "op", "if"].iter().all(|n| offered.contains(n)), "{offered:?}");
+    let found = s.ask_at("textDocument/completion", s.at("f999", 1, 4), json!({}));
+    let offered = labels(&found["items"]);
+    assert!(offered.contains(&"f999") && !offered.contains(&"f998"), "{offered:?}");
+}
+
+#[test]
 fn programs_tests_and_stages_run_from_the_text_as_it_is() {
     let mut s = session();
     let uri = s.uri("main.tsr");

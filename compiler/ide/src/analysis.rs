@@ -31,11 +31,15 @@ pub struct Analysis<'db> {
     pub root: FileId,
     pub sources: SourceMap,
     known: RefCell<BTreeMap<ItemId, Rc<OfItem>>>,
+    bound: RefCell<BTreeMap<FileId, Rc<Bound>>>,
 }
+
+/// Where the statements of a file bind their names first.
+pub type Bound = BTreeMap<Arc<str>, Span>;
 
 impl<'db> Analysis<'db> {
     pub fn new(db: &'db Database, root: FileId) -> Analysis<'db> {
-        Analysis { db, root, sources: db.source_map(), known: RefCell::default() }
+        Analysis { db, root, sources: db.source_map(), known: RefCell::default(), bound: RefCell::default() }
     }
 
     pub fn text(&self, file: FileId) -> Arc<str> {
@@ -89,6 +93,24 @@ impl<'db> Analysis<'db> {
     pub fn ask_of(&self, items: &[ItemId]) {
         let found = of_items(self.db, self.root, items);
         self.known.borrow_mut().extend(found.into_iter().map(|(id, of)| (id, Rc::new(of))));
+    }
+
+    /// Where the statements of a file bind their names first, sizes of annotations included.
+    pub fn bound_at_top(&self, file: FileId) -> Rc<Bound> {
+        let found = self.bound.borrow().get(&file).cloned();
+        found.unwrap_or_else(|| {
+            let mut bound = Bound::new();
+            for item in self.heads(file).iter().filter_map(|head| self.item(head.id)) {
+                for binding in item.names(self.db).of_file() {
+                    if let Some(place) = binding.places.first() {
+                        bound.entry(binding.name.clone()).or_insert(*place);
+                    }
+                }
+            }
+            let bound = Rc::new(bound);
+            self.bound.borrow_mut().insert(file, bound.clone());
+            bound
+        })
     }
 
     /// The file that an item is written in.

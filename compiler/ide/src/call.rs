@@ -3,7 +3,7 @@
 use crate::analysis::Analysis;
 use crate::symbol::Symbol;
 use crate::written::Call;
-use tessera_base::FileId;
+use tessera_base::{FileId, Span};
 use tessera_grammar::token::{Tok, Token, lex};
 
 /// A call that is being written.
@@ -15,8 +15,14 @@ pub struct Writing {
 }
 
 /// What is written before a byte, without comments and white space, and not inside of a string or comment.
-pub(crate) fn before(text: &str, byte: usize) -> Option<Vec<Token>> {
-    let tokens = lex(text);
+pub(crate) fn before(cx: &Analysis, file: FileId, byte: usize) -> Option<Vec<Token>> {
+    let text = cx.text(file);
+    // What stands before its item has no bearing on it, and may be long.
+    let start = cx.item_at(file, byte).map_or(0, |(_, at)| byte - at as usize);
+    let rest = cx.heads(file).iter().filter_map(|h| Some(cx.place(Span::new(h.id, 0, 0))?.start)).find(|s| *s > byte);
+    let tokens = lex(text.get(start..rest.unwrap_or(text.len()))?);
+    let moved = |t: Token| Token { start: t.start + start as u32, end: t.end + start as u32, ..t };
+    let tokens: Vec<Token> = tokens.into_iter().map(moved).collect();
     let inside = |t: &Token| {
         let begun = (t.start as usize) < byte;
         match t.kind {
@@ -79,7 +85,7 @@ pub(crate) fn callee(cx: &Analysis, file: FileId, text: &str, tokens: &[Token], 
 /// The innermost call whose arguments a byte of a file stands in.
 pub fn writing(cx: &Analysis, file: FileId, byte: usize) -> Option<Writing> {
     let text = cx.text(file);
-    let mut tokens = before(&text, byte)?;
+    let mut tokens = before(cx, file, byte)?;
     loop {
         let open = open_bracket(&tokens)?;
         if tokens[open].kind == Tok::LParen

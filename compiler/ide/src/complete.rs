@@ -48,7 +48,8 @@ pub struct Completion {
     pub symbol: Option<Symbol>,
 }
 
-/// Of more names than this, what is to be said of each is said when it is asked for.
+/// Of more names at the top of a file than this, those are offered that fit what is typed, and this many of them; what is to
+/// be said of each is said when it is asked for.
 const AT_ONCE: usize = 400;
 
 /// A completion with all that is known of it.
@@ -61,6 +62,8 @@ pub fn resolved(cx: &Analysis, c: &Completion) -> Completion {
 pub struct Completions {
     pub replaces: Range<usize>,
     pub all: Vec<Completion>,
+    /// There are more that fit: another letter may bring them.
+    pub more: bool,
 }
 
 /// A name that no program has: it stands where one is missing.
@@ -82,7 +85,7 @@ pub fn complete(db: &mut Database, root: FileId, byte: usize) -> Option<Completi
     if text[start..byte].starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let tokens = before(&text, start)?;
+    let tokens = before(&cx, root, start)?;
     let replaces = start..end;
     let last = tokens.last().map(|t| t.kind);
     // `3.` is going to be a number.
@@ -90,7 +93,7 @@ pub fn complete(db: &mut Database, root: FileId, byte: usize) -> Option<Completi
         return None;
     }
     if let Some(all) = imports(&cx, root, &text, &tokens) {
-        return Some(Completions { replaces, all });
+        return Some(Completions { replaces, all, more: false });
     }
     if last == Some(Tok::Dot) {
         let dot = tokens.len() - 1;
@@ -101,7 +104,7 @@ pub fn complete(db: &mut Database, root: FileId, byte: usize) -> Option<Completi
         let known = of_path(&cx, root, &text, &tokens, dot);
         drop(cx);
         let all = known.or_else(|| of_value(db, root, &text, &tokens, start, end)).unwrap_or_default();
-        return Some(Completions { replaces, all });
+        return Some(Completions { replaces, all, more: false });
     }
     // A name that is being given is nobody's yet.
     if matches!(last, Some(Tok::Def | Tok::Struct | Tok::As)) {
@@ -112,8 +115,8 @@ pub fn complete(db: &mut Database, root: FileId, byte: usize) -> Option<Completi
         all.extend(axes(&cx, root));
     }
     all.extend(arguments(&cx, root, &text, &tokens));
-    all.extend(visible(&cx, root, start));
-    Some(Completions { replaces, all })
+    let more = visible(&cx, root, start, &text[start..byte], &mut all);
+    Some(Completions { replaces, all, more })
 }
 
 fn plain(label: &str, sort: Sort) -> Completion {
@@ -399,9 +402,10 @@ fn axes(cx: &Analysis, root: FileId) -> Vec<Completion> {
     found.iter().map(|a| plain(a, Sort::Axis)).collect()
 }
 
-/// All names that are visible at a byte.
-fn visible(cx: &Analysis, root: FileId, byte: usize) -> Vec<Completion> {
-    let mut out: Vec<Completion> = vec![];
+/// The names that are visible at a byte, behind what is offered already; whether there are more at the top of the file that
+/// fit what is typed.
+fn visible(cx: &Analysis, root: FileId, byte: usize, typed: &str, out: &mut Vec<Completion>) -> bool {
+    let (mut more, mut many) = (false, false);
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut add = |c: Completion| {
         if seen.insert(c.label.clone()) {
@@ -424,8 +428,16 @@ fn visible(cx: &Analysis, root: FileId, byte: usize) -> Vec<Completion> {
         }
     }
     if let Some(scope) = cx.scope(root) {
-        let many = scope.names.len() + scope.variables.len() > AT_ONCE;
-        for (name, entity) in &scope.names {
+        many = scope.names.len() + scope.variables.len() > AT_ONCE;
+        let mut left = AT_ONCE;
+        let mut taken = |name: &str| {
+            let fits = !many || fits(name, typed);
+            more |= !fits || left == 0;
+            let taken = fits && left > 0;
+            left -= usize::from(taken);
+            taken
+        };
+        for (name, entity) in scope.names.iter().filter(|(name, _)| taken(name)) {
             let symbol = match entity {
                 Entity::Def(id) => Some(Symbol::Def(*id)),
                 Entity::Struct(id) => Some(Symbol::Struct(*id)),
@@ -435,15 +447,25 @@ fn visible(cx: &Analysis, root: FileId, byte: usize) -> Vec<Completion> {
                 add(if many { brief(name, symbol) } else { of_symbol(cx, name, &symbol) });
             }
         }
-        for name in &scope.variables {
+        for name in scope.variables.iter().filter(|name| taken(name)) {
             let symbol = Symbol::Variable(root, name.clone());
             add(if many { brief(name, symbol) } else { of_symbol(cx, name, &symbol) });
         }
     }
     builtins::MODULES.iter().for_each(|m| add(plain(m, Sort::Module)));
-    builtins::FUNCTIONS.iter().for_each(|f| add(of_symbol(cx, f, &Symbol::Builtin((*f).into()))));
+    let built_in = |name: &str, sort: Sort| {
+        let symbol = Symbol::Builtin(name.into());
+        if many { Completion { symbol: Some(symbol), ..plain(name, sort) } } else { of_symbol(cx, name, &symbol) }
+    };
+    builtins::FUNCTIONS.iter().for_each(|f| add(built_in(f, Sort::Function)));
     let types = TYPES.iter().copied().chain(DType::ALL.iter().map(|d| d.name()));
-    types.for_each(|t| add(of_symbol(cx, t, &Symbol::Builtin(t.into()))));
+    types.for_each(|t| add(built_in(t, Sort::Type)));
     KEYWORDS.iter().for_each(|k| add(plain(k, Sort::Keyword)));
-    out
+    more
+}
+
+/// Whether the letters that are typed stand in a name in this order, as editors filter.
+fn fits(name: &str, typed: &str) -> bool {
+    let mut letters = name.chars();
+    typed.chars().all(|t| letters.any(|c| c.eq_ignore_ascii_case(&t)))
 }

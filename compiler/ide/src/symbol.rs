@@ -329,15 +329,9 @@ impl Analysis<'_> {
         one.into_iter().collect()
     }
 
+    /// Where the statements of a file bind a name first, sizes of annotations included.
     fn bound_in_file(&self, file: FileId, name: &str) -> Option<Place> {
-        self.heads(file).iter().find_map(|head| {
-            let names = self.item(head.id)?.names(self.db).clone();
-            let of_file = |(i, b): &(usize, &tessera_resolve::names::Binding)| {
-                *b.name == *name && names.is_of_file(BindingId(*i as u32))
-            };
-            let (_, binding) = names.bindings.iter().enumerate().find(of_file)?;
-            self.place(*binding.places.first()?)
-        })
+        self.bound_at_top(file).get(name).and_then(|span| self.place(*span))
     }
 }
 

@@ -145,6 +145,11 @@ impl Names {
         self.binding(id).scope == ITEM
     }
 
+    /// What belongs to the file.
+    pub fn of_file(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter().filter(|b| b.scope == ITEM)
+    }
+
     /// Where a binding is bound and read in the item, in the order of the text.
     pub fn places_of(&self, id: BindingId) -> Vec<Span> {
         let binding = self.binding(id);

@@ -57,7 +57,11 @@ impl World {
                 ..CompletionItem::default()
             }
         };
-        Some(found.all.into_iter().enumerate().map(item).collect::<Vec<_>>().into())
+        let items: Vec<CompletionItem> = found.all.into_iter().enumerate().map(item).collect();
+        Some(match found.more {
+            true => CompletionList { is_incomplete: true, items, ..CompletionList::default() }.into(),
+            false => items.into(),
+        })
     }
 
     /// What was offered last, with what is to be said of it.

@@ -18,7 +18,7 @@ pub fn without_consequences<'a>(all: Vec<Diagnostic>, text: impl Fn(ItemId) -> &
     let unread = |d: &Diagnostic| {
         !of_syntax(d) && (broken.contains(&d.span.item) || subject(&d.message).is_some_and(|s| words.contains(s)))
     };
-    all.into_iter().filter(|d| !(cause && of_unknown_type(d)) && !undefined(d) && !unread(d)).collect()
+    all.into_iter().filter(|d| !(undefined(d) || unread(d) || cause && of_unknown_type(d))).collect()
 }
 
 /// Whether it is about the form of the text. What stands around it was read only in part: nothing is said of it, nor of
