@@ -1,9 +1,12 @@
-//! How soon the language server answers in a file of 20,000 lines, and what it takes: edits and requests of a fixed seed,
+//! How soon a session has results, and the language server answers in a file of 20,000 lines, and what it takes: edits and requests of a fixed seed,
 //! over real standard input and output. Release builds only; nothing here fails by time.
 
 use crate::editor::{Editor, position};
+use crate::program::binary;
 use crate::random::Random;
 use serde_json::{Value, json};
+use std::io::{BufRead, Write};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// A function has 6 lines, and a line that calls it.
@@ -78,8 +81,60 @@ impl Replay {
     }
 }
 
-/// Prints the figures; whether the server could be asked.
+/// A transformer block that is edited, loaded again and called in a session: milliseconds from the edit to its result.
+fn session() -> std::io::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let block = |scale: usize| {
+        format!(
+            "import std.nn as nn\n\n\ndef step(b: nn.GptBlock[D, H, E, M], x: Tensor[B, T, D, f32]) -> Tensor[f32]:\n    \
+             return op.mean(nn.gpt_block(b, x) * {scale}.0)\n"
+        )
+    };
+    std::fs::write(folder.path().join("block.tsr"), block(1))?;
+    let mut child = Command::new(binary())
+        .current_dir(folder.path())
+        .args(["repl", "--no-cache"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()?;
+    let start = Instant::now();
+    let (mut input, output) = (child.stdin.take(), child.stdout.take());
+    let mut lines = std::io::BufReader::new(output.ok_or_else(|| std::io::Error::other("no output"))?).lines();
+    let mut ask = |text: &str, wanted: &str| -> std::io::Result<()> {
+        input.as_mut().ok_or_else(|| std::io::Error::other("no input"))?.write_all(text.as_bytes())?;
+        for line in lines.by_ref() {
+            if line?.contains(wanted) {
+                return Ok(());
+            }
+        }
+        Err(std::io::Error::other("the session ended"))
+    };
+    ask("print(\"ready\")\n", "ready")?;
+    show("session: first result", vec![start.elapsed().as_secs_f64() * 1e3]);
+    let first = "import block\nimport std.nn as nn\nb = nn.gpt_block_init(random.key(0), 64, 4);\n\
+                 x = random.normal(random.key(1), (2, 32, 64));\n";
+    let start = Instant::now();
+    ask(&format!("{first}print(\"0:\", block.step(b, x))\n"), "0:")?;
+    show("session: first result of a block", vec![start.elapsed().as_secs_f64() * 1e3]);
+    let mut ms = vec![];
+    for i in 1..=20 {
+        std::fs::write(folder.path().join("block.tsr"), block(i + 1))?;
+        let start = Instant::now();
+        ask(&format!(":reload\nprint(\"{i}:\", block.step(b, x))\n"), &format!("{i}:"))?;
+        ms.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    show("session: edit to result", ms);
+    drop(input);
+    child.wait().map(drop)
+}
+
+/// Prints the figures; whether the server and a session could be asked.
 pub fn run() -> bool {
+    if let Err(e) = session() {
+        println!("the session: {e}");
+        return false;
+    }
     let Ok(folder) = tempfile::tempdir() else { return false };
     let text = text();
     let editor = Editor::start(folder.path(), json!({}));
