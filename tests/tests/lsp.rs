@@ -1,6 +1,8 @@
 //! The language server as an editor sees it: every request over real standard input and output.
 
 use serde_json::{Value, json};
+use std::io::Write;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use tessera_tests::editor::{Editor, position};
 
@@ -266,6 +268,7 @@ fn what_fits_is_offered() {
     assert!(offered(&mut s, "nn.").contains(&"linear".to_owned()));
     assert!(offered(&mut s, "\"a b\".").contains(&"split".to_owned()));
     assert!(offered(&mut s, "from std import ").contains(&"nn".to_owned()));
+    assert!(offered(&mut s, "from std.init import ").contains(&"orthogonal".to_owned()));
     assert!(offered(&mut s, "from parts import ").contains(&"twice".to_owned()));
     let names = offered(&mut s, "mean_of(");
     assert!(["a=", "scale=", "layer", "op", "f32", "print", "while"].iter().all(|n| names.contains(&(*n).to_owned())));
@@ -378,6 +381,53 @@ fn of_many_names_those_are_offered_that_fit_what_is_typed() {
     let found = s.ask_at("textDocument/completion", s.at("f999", 1, 4), json!({}));
     let offered = labels(&found["items"]);
     assert!(offered.contains(&"f999") && !offered.contains(&"f998"), "{offered:?}");
+}
+
+#[test]
+fn what_is_no_message_is_answered_and_the_next_one_is_read() {
+    let mut child = Command::new(tessera_tests::program::binary())
+        .arg("lsp")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("its input is ours");
+    let mut say = |body: &[u8]| {
+        stdin.write_all(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes()).expect("it reads");
+        stdin.write_all(body).expect("it reads");
+    };
+    let text = |message: Value| message.to_string().into_bytes();
+    say(&text(json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}})));
+    say(&text(json!({"jsonrpc": "2.0", "method": "initialized", "params": {}})));
+    say(b"{\"jsonrpc\":");
+    say(b"\xff\xfe");
+    say(b"");
+    say(b"[1, 2]");
+    say(&text(json!({"jsonrpc": "2.0", "id": 5_000_000_000_u64, "method": "shutdown"})));
+    say(&vec![b' '; (256 << 20) + 1]);
+    say(&text(json!({"jsonrpc": "2.0", "id": 2, "method": "shutdown"})));
+    say(&text(json!({"jsonrpc": "2.0", "method": "exit"})));
+    let out = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let count = |part: &str| said.matches(part).count();
+    assert_eq!((count("-32700"), count("-32600"), count("\"id\":5000000000,")), (3, 3, 1), "{said}");
+    assert!(said.contains("\"id\":2,\"result\":null"), "{said}");
+}
+
+#[test]
+fn a_length_that_nothing_can_have_ends_no_server() {
+    for header in ["Content-Length: 999999999999\r\n\r\n{}", "Content-Length: -1\r\n\r\n", "no header\r\n", "Content-"]
+    {
+        let dir = tempfile::tempdir().expect("a folder");
+        let r = tessera_tests::program::run_in(dir.path(), &["lsp"], header).expect("it ends");
+        assert!(
+            r.code == 1 && r.err.contains("E0706") && !r.err.contains("panicked"),
+            "{header:?}: {} {}",
+            r.code,
+            r.err
+        );
+    }
 }
 
 #[test]

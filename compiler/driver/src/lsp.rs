@@ -4,6 +4,7 @@
 //! another, on a picture of the same database: an edit ends what it does, and it begins anew. A request that goes down is
 //! answered with an error, and the server lives on.
 
+mod transport;
 mod documents;
 mod world;
 mod checking;
@@ -15,20 +16,29 @@ mod actions;
 mod server;
 
 use crate::program::Setup;
-use lsp_server::Connection;
 
 /// Serves one client until it leaves; returns the exit code.
 pub fn serve(setup: &Setup) -> u8 {
-    let (connection, threads) = Connection::stdio();
+    let (connection, writer) = match transport::stdio() {
+        Ok(ends) => ends,
+        Err(e) => {
+            eprintln!("error[E0706]: no thread could be started: {e}");
+            return 1;
+        }
+    };
     let code = match server::Server::start(&connection, setup) {
         Ok(mut server) => server.run(),
+        Err(e) if e.channel_is_disconnected() => {
+            eprintln!("error[E0706]: the client went away before it greeted the server");
+            1
+        }
         Err(e) => {
             eprintln!("error[E0706]: the client does not speak the language server protocol: {e}");
             1
         }
     };
     drop(connection);
-    // A client that went away without a word has closed the other ends.
-    let _ = threads.join();
+    // What is answered last is written; a client that went away without a word reads nothing more.
+    let _ = writer.join();
     code
 }

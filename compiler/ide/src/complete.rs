@@ -181,6 +181,16 @@ fn imports(cx: &Analysis, root: FileId, text: &str, tokens: &[Token]) -> Option<
             if let Some(Target::File(id)) = imported {
                 return Some(of_file(cx, id));
             }
+            // An import is read once it names something.
+            if let Some((_, path, text)) =
+                library::FILES.iter().find(|(name, ..)| module.strip_prefix("std.") == Some(name))
+            {
+                let mut db = Database::default();
+                let id = db.add_file(path);
+                db.set_text(id, text);
+                let all = of_file(&Analysis::new(&db, id), id);
+                return Some(all.into_iter().map(|c| Completion { symbol: None, ..c }).collect());
+            }
             let item = cx.item_at(root, line[0].start as usize)?.0;
             let known = if module == "std" { std_modules() } else { of_module(cx, item, &module.as_str().into()) };
             Some(known)
