@@ -228,6 +228,12 @@ impl Cx<'_> {
             }
             _ => {
                 let d = Diagnostic::new(Code::E0102, span, format!("there is no module `{module}`"));
+                if matches!(&*path[0].text, "numpy" | "torch" | "jax" | "tensorflow" | "keras" | "flax" | "scipy") {
+                    let d = d.note("a program imports modules of Tessera, not of Python");
+                    let d = d.help("operators are in `op`, without an import; layers, optimisers and data in `std.nn`, `std.optim`, `std.data`");
+                    self.report(d);
+                    return false;
+                }
                 let alone = if path.len() == 1 { builtins::MODULES } else { &[] };
                 let library: Vec<String> = builtins::LIBRARY.iter().map(|m| format!("std.{m}")).collect();
                 let all = alone.iter().copied().chain(library.iter().map(String::as_str));

@@ -290,6 +290,7 @@ impl Cx<'_> {
                 return d.help("types are known before the program runs: use `isinstance`, or `:type` at the prompt");
             }
             "input" | "open" => return d.help("files are read with `io.read_text(path)`, arguments are in `sys.args`"),
+            "jit" | "compile" => return d.help("not needed: every program is compiled, whole and before it runs"),
             "self" | "super" | "object" => return d.note("there are no methods: functions take structs as parameters"),
             _ => {}
         }
@@ -302,17 +303,18 @@ impl Cx<'_> {
         let fixed = builtins::FUNCTIONS.iter().chain(builtins::MODULES).chain(TYPES).copied();
         // One letter is as near to any other.
         let all = searched.chain(fixed).filter(|_| name.chars().count() > 1);
-        d.did_you_mean(span, name, all, |d| {
-            if let Some(op) = tessera_ops::surface::suggest(name)
-                && !op.contains('.')
-            {
-                return d.fix(format!("operators are in `op`: `op.{op}`"), span, format!("op.{op}"));
+        // A name that a module has is nearer than any other.
+        if tessera_ops::surface::find(name).is_some() && !name.contains('.') {
+            return d.fix(format!("operators are in `op`: `op.{name}`"), span, format!("op.{name}"));
+        }
+        if let Some(m) = builtins::MODULES.iter().find(|m| super::modules::members(m).iter().any(|n| n == name)) {
+            return d.fix(format!("it is in `{m}`"), span, format!("{m}.{name}"));
+        }
+        d.did_you_mean(span, name, all, |d| match tessera_ops::surface::suggest(name) {
+            Some(op) if !op.contains('.') => {
+                d.fix(format!("operators are in `op`: `op.{op}`"), span, format!("op.{op}"))
             }
-            let home = builtins::MODULES.iter().find(|m| super::modules::members(m).iter().any(|n| n == name));
-            match home {
-                Some(m) => d.fix(format!("it is in `{m}`"), span, format!("{m}.{name}")),
-                None => d,
-            }
+            _ => d,
         })
     }
 

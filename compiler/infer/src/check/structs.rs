@@ -180,7 +180,29 @@ impl Cx<'_> {
         let wanted = |f: &FieldDef| Wanted::plain(&f.name.text, outline(&f.ty));
         let values = self.args_for(args, || def.fields.iter().map(wanted).collect());
         let slots: Vec<Slot> = def.fields.iter().map(|f| Slot::plain(&f.name.text, f.default.is_some())).collect();
-        self.construct_of(id, &def, &slots, values, span)
+        let before = self.diagnostics.len();
+        let value = self.construct_of(id, &def, &slots, values, span);
+        // `nn.Linear(3, 4)`: the library has a function that draws the weights.
+        if let Some(d) = self.diagnostics.get(before)
+            && let Some(init) = self.initialiser(id, &def.name.text)
+        {
+            self.diagnostics[before] = d.clone().help(format!("`{init}(…)` makes one with its first values"));
+        }
+        value
+    }
+
+    /// The function beside a struct that makes one: `layer_norm_init` of `LayerNorm`.
+    fn initialiser(&self, id: ItemId, name: &str) -> Option<String> {
+        let mut init = String::new();
+        for (i, c) in name.char_indices() {
+            if c.is_uppercase() && i > 0 {
+                init.push('_');
+            }
+            init.extend(c.to_lowercase());
+        }
+        init.push_str("_init");
+        let file = db::file_of(self.db, db::item_of(self.db, id)?.file(self.db))?;
+        db::scope(self.db, file).names.contains_key(init.as_str()).then_some(init)
     }
 
     fn construct_of(

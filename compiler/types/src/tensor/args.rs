@@ -129,6 +129,7 @@ impl At<'_> {
             (Float | Int, Ty::Tensor(_)) => {
                 d.help_about("`float({x})` and `int({x})` read a tensor of one element", &[("x", value.span)])
             }
+            (DType, Ty::FnRef(_)) => number_type(d, value),
             (DType, _) => d.help("for example `f32`, `bf16` or `\"bf16\"`"),
             _ => d,
         }
@@ -244,6 +245,9 @@ pub fn dtype_of(param: &str, value: &TExpr) -> Result<DType, Diagnostic> {
             let d = Diagnostic::new(Code::E0214, value.span, format!("`{text}` is not a dtype"));
             let names = DType::ALL.map(DType::name);
             match nearest(text, names) {
+                _ if text.starts_with("cuda") || matches!(&**text, "cpu" | "gpu" | "mps") => {
+                    d.help("values are placed by the compiler: `tessera run --target cuda`")
+                }
                 Some(near) => d.fix(format!("did you mean `{near}`?"), value.span, format!("\"{near}\"")),
                 None => d.note(format!("dtypes are {}", names.join(", "))),
             }
@@ -255,10 +259,20 @@ pub fn dtype_of(param: &str, value: &TExpr) -> Result<DType, Diagnostic> {
         )
         .note("the type of the result depends on it")),
         (_, ty) => {
-            Err(Diagnostic::new(Code::E0204, value.span, format!("`{param}` must be a dtype, and this is `{ty}`"))
-                .help("for example `f32`, `bf16` or `\"bf16\"`"))
+            let d = Diagnostic::new(Code::E0204, value.span, format!("`{param}` must be a dtype, and this is `{ty}`"));
+            Err(number_type(d, value))
         }
     }
+}
+
+/// Python's `int` and `float` in the place of a dtype.
+fn number_type(d: Diagnostic, value: &TExpr) -> Diagnostic {
+    let dtype = match &*value.ty.to_string() {
+        "function `int`" => "i64",
+        "function `float`" => "f32",
+        _ => return d.help("for example `f32`, `bf16` or `\"bf16\"`"),
+    };
+    d.fix(format!("write `{dtype}`"), value.span, dtype)
 }
 
 fn tensors(cx: &mut SizeCx, at: &At, value: &TExpr, counted: &mut bool) -> Result<SymArg, Diagnostic> {

@@ -138,6 +138,9 @@ fn elsewhere(name: &str) -> Option<&'static str> {
         "numpy" | "cpu" | "cuda" | "contiguous" | "device" => {
             "not needed: the compiler places values (`tessera run --target …`)"
         }
+        name if name.len() > 1 && name.ends_with('_') => {
+            "operators change nothing: they give new tensors, to be bound (`x = x + 1.0`); elements are assigned (`x[0] = 1.0`)"
+        }
         "dim" => "the rank is `x.ndim`",
         "numel" => "the number of elements is `x.size`",
         _ => return None,

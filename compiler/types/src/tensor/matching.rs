@@ -91,7 +91,14 @@ pub fn match_args(def: &OpDef, given: Vec<Given>, name_span: Span) -> Result<Mat
     if !missing.is_empty() {
         let s = if missing.len() == 1 { "" } else { "s" };
         let text = format!("`{}` needs the argument{s} {}", shown(def), missing.join(" and "));
-        return Err(Diagnostic::new(Code::E0104, name_span, text).note(signature(def)));
+        let d = Diagnostic::new(Code::E0104, name_span, text).note(signature(def));
+        let keyed = def.params.first().is_some_and(|p| p.kind == ParamKind::Key);
+        return Err(match slots.first() {
+            Some(Some(first)) if keyed && matches!(first.ty, Ty::Tuple(_) | Ty::Int(_) | Ty::List(_)) => {
+                d.help(format!("the first argument is the key: `{}(random.key(0), …)`", shown(def)))
+            }
+            _ => d,
+        });
     }
     Ok(Matched { slots, hints })
 }
