@@ -208,7 +208,7 @@ const INEXACT: &[&str] = &[
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("runtime/core/src/plot/axis.rs", "log10", "where a tick stands on a drawing"),
     ("runtime/core/src/plot/axis.rs", "powi", "the number beside a tick of a drawing"),
-    ("runtime/core/src/plot/scene.rs", "log10", "where a point stands on a drawing"),
+    ("runtime/core/src/plot/axis.rs", "powf", "the number beside a tick of a drawing"),
 ];
 
 #[test]
