@@ -353,7 +353,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient", "vmap"]),
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir", "advise"]),
-    ("io", &["save", "load", "read_onnx", "read_onnx_weights"]),
+    ("io", &["draw", "show", "save", "load", "read_onnx", "read_onnx_weights"]),
     ("op", &["kernel", "autotune", "scan", "fori", "array"]),
 ];
 

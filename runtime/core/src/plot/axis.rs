@@ -31,6 +31,7 @@ impl Axis {
         };
         // Ends that are closer than their numbers tell apart are one place.
         let (low, high) = range([low, high].into_iter());
+        let (low, high) = if log && high - low < 1e-9 { (low - 0.5, high + 0.5) } else { (low, high) };
         let ticks = if log { log_ticks(low, high, wanted) } else { ticks(low, high, wanted) };
         Axis { low, high, ticks, log, flipped: false }
     }
@@ -137,7 +138,8 @@ fn log_ticks(low: f64, high: f64, wanted: usize) -> Vec<(f64, String)> {
     if out.len() >= 2 {
         return out;
     }
-    let straight = ticks(10f64.powf(low), 10f64.powf(high), wanted);
+    let ends = (10f64.powf(low), 10f64.powf(high));
+    let straight = if ends.1.is_finite() { ticks(ends.0, ends.1, wanted) } else { vec![] };
     straight.into_iter().filter(|(v, _)| *v > 0.0).map(|(v, text)| (v.log10(), text)).collect()
 }
 

@@ -20,7 +20,8 @@ pub fn stroke(a: Place, b: Place, around: f64) -> Option<(Place, Place)> {
         to = to.min(enter.max(leave));
     }
     let at = |t: f64, end: Place| {
-        let mix = |p: f64, q: f64| p + (q - p) * t;
+        // Of an end that is very far away rounding is larger than the field.
+        let mix = |p: f64, q: f64| (p + (q - p) * t).clamp(-around, 1.0 + around);
         if t == 0.0 || t == 1.0 { end } else { (mix(a.0, b.0), mix(a.1, b.1)) }
     };
     // Places farther away than a number holds give none.

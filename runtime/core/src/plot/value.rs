@@ -3,7 +3,7 @@
 use super::{Bar, Figure, Layer, Marks, Panel, Side};
 use crate::dry_run;
 use crate::fault::Fault;
-use crate::host_value::HostValue as V;
+use crate::host_value::{HostKey, HostValue as V};
 use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
 
@@ -72,35 +72,57 @@ fn side(name: &str, limits: &[V], log: bool) -> Result<Side, Fault> {
 
 fn layer(value: &V) -> Result<Layer, Fault> {
     let V::Record(fields) = value else { return Err(no_figure()) };
-    let [V::Str(kind), V::Str(name), V::List(labels), V::Tensor(x), V::Tensor(y)] = &fields[..] else {
-        return Err(no_figure());
-    };
+    let [V::Str(kind), V::Str(name), V::List(labels), V::Dict(data)] = &fields[..] else { return Err(no_figure()) };
     let label = |v: &V| match v {
         V::Str(text) => Ok(text.to_string()),
         _ => Err(no_figure()),
     };
     let labels = labels.iter().map(label).collect::<Result<Vec<_>, _>>()?;
-    let (x, y) = (numbers(x)?, numbers(y)?);
-    let points = |x: Vec<f64>| x.into_iter().zip(&y).map(|(x, &y)| (x, y)).collect();
-    let marks = match &**kind {
-        "line" => Marks::Line(points(x)),
-        "dots" => Marks::Dots(points(x)),
-        "bars" => {
-            let bar = |(ends, &height): (&[f64], &f64)| Bar { from: ends[0], to: ends[1], height };
-            Marks::Bars(x.chunks_exact(2).zip(&y).map(bar).collect())
+    let tensor = |name: &str| match data.iter().find(|(key, _)| matches!(key, HostKey::Str(k) if **k == *name)) {
+        Some((_, V::Tensor(t))) => Ok(t),
+        _ => Err(no_figure()),
+    };
+    let (x, y) = (tensor("x")?, tensor("y")?);
+    let ys = numbers(y)?;
+    let marks = match (&**kind, &y.shape[..]) {
+        ("line", _) => Marks::Line(points(y, ys)?),
+        ("dots", _) => Marks::Dots(points(y, ys)?),
+        ("bars", [_]) => {
+            let [first, width] = numbers(x)?[..] else { return Err(no_figure()) };
+            let bar = |(i, height): (usize, f64)| Bar { from: i as f64 + first, to: i as f64 + first + width, height };
+            Marks::Bars(ys.into_iter().enumerate().map(bar).collect())
         }
-        "image" => {
-            // Of an image `x` holds a place for each column.
-            let columns = x.len();
-            let rows = y.len().checked_div(columns).unwrap_or(0);
-            if rows == 0 || rows * columns != y.len() {
-                return Err(Fault::new(711, "an image of no cells"));
-            }
-            Marks::Image { rows, columns, cells: y }
+        ("bins", [_]) => {
+            let edges = numbers(x)?;
+            let bar = |(ends, height): (&[f64], f64)| Bar { from: ends[0], to: ends[1], height };
+            Marks::Bars(edges.windows(2).zip(ys).map(bar).collect())
+        }
+        ("image", &[rows, columns]) if rows > 0 && columns > 0 => {
+            Marks::Image { rows: rows as usize, columns: columns as usize, cells: ys }
+        }
+        ("image", _) => return Err(Fault::new(711, "an image has at least one cell")),
+        ("bars", shape) => {
+            return Err(Fault::new(711, format!("the heights of bars have the shape (N,), not {}", shaped(shape))));
         }
         _ => return Err(no_figure()),
     };
     Ok(Layer { name: name.to_string(), marks, labels })
+}
+
+fn points(t: &Tensor, values: Vec<f64>) -> Result<Vec<(f64, f64)>, Fault> {
+    match t.shape[..] {
+        [_] => Ok(values.into_iter().enumerate().map(|(i, y)| (i as f64, y)).collect()),
+        [_, 2] => Ok(values.chunks_exact(2).map(|p| (p[0], p[1])).collect()),
+        _ => {
+            let text = format!("points have the shape (N,) or, with their places, (N, 2), not {}", shaped(&t.shape));
+            Err(Fault::new(711, text))
+        }
+    }
+}
+
+fn shaped(shape: &[u64]) -> String {
+    let sizes: Vec<String> = shape.iter().map(u64::to_string).collect();
+    format!("({}{})", sizes.join(", "), if sizes.len() == 1 { "," } else { "" })
 }
 
 /// The elements of a tensor, wherever its parts lie; of complex ones the real parts.
