@@ -302,7 +302,15 @@ fn figure(cx: &Context, word: u64, ty: i64) -> Result<Figure, Fault> {
     Figure::of(&unsafe { host_value::read(&cx.types, word, ty as TypeId, false) })
 }
 
-extern "C" fn plot_draw(cx: &mut Context, word: u64, path: &StrObj, width: i64, height: i64, ty: i64, span: i64) -> u64 {
+extern "C" fn plot_draw(
+    cx: &mut Context,
+    word: u64,
+    path: &StrObj,
+    width: i64,
+    height: i64,
+    ty: i64,
+    span: i64,
+) -> u64 {
     let drawn = figure(cx, word, ty).and_then(|figure| match path.text() {
         "" => figure.text(width, height).map(new_str),
         path => figure.save(Path::new(path), width, height).map(|()| new_str(String::new())),

@@ -26,7 +26,9 @@ impl Axis {
         let (low, high) = match (ends.0.map(scaled), ends.1.map(scaled)) {
             (Some(low), Some(high)) => (low, high),
             (Some(low), None) => (low, if automatic.1 > low { automatic.1 } else { low + 1.0f64.max(low.abs() * 0.1) }),
-            (None, Some(high)) => (if automatic.0 < high { automatic.0 } else { high - 1.0f64.max(high.abs() * 0.1) }, high),
+            (None, Some(high)) => {
+                (if automatic.0 < high { automatic.0 } else { high - 1.0f64.max(high.abs() * 0.1) }, high)
+            }
             (None, None) => automatic,
         };
         // Ends that are closer than their numbers tell apart are one place.
@@ -124,7 +126,7 @@ pub fn number(value: f64, step: f64) -> String {
 /// Ticks at powers of ten, and at 2 and 5 times them where there are few; where not even that gives two, as on a straight axis.
 fn log_ticks(low: f64, high: f64, wanted: usize) -> Vec<(f64, String)> {
     let powers = (low.floor() as i32..=high.ceil() as i32).collect::<Vec<_>>();
-    let stride = (powers.len() / wanted.max(2)).max(1);
+    let stride = powers.len().div_ceil(wanted.max(2) * 2).max(1);
     let kept: &[f64] = if powers.len() > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let mut out = vec![];
     for &p in powers.iter().step_by(stride) {

@@ -72,8 +72,8 @@ pub fn title(text: &str, place: Field, out: &mut Vec<Shape>) {
 
 /// Draws all but the data of a panel into a part of the picture.
 pub fn frame(panel: &Panel, place: Field, out: &mut Vec<Shape>) -> Frame {
-    let (x, y) = panel.axes(((place.width() / 80.0) as usize, (place.height() / 60.0) as usize));
-    let scale = panel.scale(((place.height() / 60.0) as usize).max(2));
+    let (x, y) = panel.axes(((place.width() / 80.0) as usize, (place.height() / 44.0) as usize));
+    let scale = panel.scale(((place.height() / 44.0) as usize).max(2));
     let named = panel.named();
     let most = place.width() * 0.3;
     let names: Vec<String> = named.iter().map(|(_, l)| fitting(&plain(&l.name), most, long)).collect();
@@ -103,7 +103,7 @@ pub fn frame(panel: &Panel, place: Field, out: &mut Vec<Shape>) -> Frame {
     if let Some(scale) = &scale {
         colour_bar(scale, &field, out);
     }
-    keys(&named, &names, field.right + bar + 10.0, field.top, out);
+    keys(&named, &names, panel.first_colour(), field.right + bar + 10.0, field.top, out);
     Frame { field, x, y, scale }
 }
 
@@ -146,7 +146,12 @@ fn colour_bar(scale: &Axis, f: &Field, out: &mut Vec<Shape>) {
         let share = |k: u32| f64::from(k) / f64::from(PARTS);
         let (y0, y1) = (f.y(share(k + 1)).round(), f.y(share(k)).round());
         let rects = vec![[f.right + 10.0, y0, 12.0, y1 - y0]];
-        out.push(Shape::Rects { rects, fill: colors::heat((share(k) + share(k + 1)) / 2.0), opacity: 1.0, crisp: true });
+        out.push(Shape::Rects {
+            rects,
+            fill: colors::heat((share(k) + share(k + 1)) / 2.0),
+            opacity: 1.0,
+            crisp: true,
+        });
     }
     for (at, text) in &scale.ticks {
         out.push(label(f.right + 27.0, f.y(scale.share(*at)) + 4.0, text, Anchor::Start));
@@ -154,10 +159,10 @@ fn colour_bar(scale: &Axis, f: &Field, out: &mut Vec<Shape>) {
 }
 
 /// The names of the layers, one below the other, beside the data.
-fn keys(named: &[(usize, &Layer)], names: &[String], left: f64, top: f64, out: &mut Vec<Shape>) {
+fn keys(named: &[(usize, &Layer)], names: &[String], first: usize, left: f64, top: f64, out: &mut Vec<Shape>) {
     for (row, ((i, layer), name)) in named.iter().zip(names).enumerate() {
         let y = top + 8.0 + row as f64 * 18.0;
-        let color = colors::line(*i);
+        let color = colors::line(first + i);
         out.push(match layer.marks {
             Marks::Dots(_) => Shape::Dots { points: vec![(left + 9.0, y)], fill: color, size: 6.0 },
             Marks::Bars(_) => {

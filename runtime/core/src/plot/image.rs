@@ -11,8 +11,7 @@ pub fn reduced(size: (usize, usize), cells: &[f64], most: (usize, usize)) -> (us
             let block = (a..b).flat_map(|r| cells[r * size.1 + c..r * size.1 + d].iter().copied());
             let count = ((b - a) * (d - c)) as f64;
             // Divided first: a sum of large numbers may be more than a number holds.
-            let (sum, n) =
-                block.filter(|v| v.is_finite()).fold((0.0, 0.0), |(s, n), v| (s + v / count, n + 1.0));
+            let (sum, n) = block.filter(|v| v.is_finite()).fold((0.0, 0.0), |(s, n), v| (s + v / count, n + 1.0));
             out.push(if n > 0.0 { sum * (count / n) } else { f64::NAN });
         }
     }

@@ -21,6 +21,15 @@ impl Layer {
         matches!(self.marks, Marks::Image { .. })
     }
 
+    fn is_bars(&self) -> bool {
+        matches!(self.marks, Marks::Bars(_))
+    }
+
+    /// Whether it is bars without spaces between them, as a histogram has them.
+    pub fn touches(&self) -> bool {
+        matches!(&self.marks, Marks::Bars(bars) if bars.len() > 1 && bars.windows(2).all(|p| p[0].to == p[1].from))
+    }
+
     fn points(&self) -> Vec<(f64, f64)> {
         match &self.marks {
             Marks::Line(points) | Marks::Dots(points) => points.clone(),
@@ -41,16 +50,17 @@ impl Panel {
         let within = |v: f64, side: &super::Side| side.low.is_none_or(|l| v >= l) && side.high.is_none_or(|h| v <= h);
         let has = |f: fn(&Marks) -> bool| self.layers.iter().any(|l| f(&l.marks));
         let (images, bars) = (has(|m| matches!(m, Marks::Image { .. })), has(|m| matches!(m, Marks::Bars(_))));
-        let dots = has(|m| matches!(m, Marks::Dots(_)));
-        let x_margin = if images || bars || !dots { 0.0 } else { MARGIN };
+        let free =
+            has(|m| matches!(m, Marks::Dots(_))) && !bars || self.layers.iter().any(|l| l.is_bars() && !l.touches());
+        let x_margin = if images || !free { 0.0 } else { MARGIN / 2.0 };
         let ends = |side: &super::Side| (side.low, side.high);
         let mut x = Axis::over(points().map(|p| p.0), ends(&self.x), self.x.log, wanted.0, x_margin);
         // Heights count where they are seen.
         let zero = (bars && !self.y.log).then_some(0.0);
         let heights = points().filter(|p| within(p.0, &self.x)).map(|p| p.1).chain(zero);
-        let mut y =
-            Axis::over(heights, ends(&self.y), self.y.log, wanted.1, if images { 0.0 } else { MARGIN });
-        let stands = bars && !images && !self.y.log && self.y.low.is_none() && y.high > 0.0 && points().all(|p| p.1 >= 0.0);
+        let mut y = Axis::over(heights, ends(&self.y), self.y.log, wanted.1, if images { 0.0 } else { MARGIN });
+        let stands =
+            bars && !images && !self.y.log && self.y.low.is_none() && y.high > 0.0 && points().all(|p| p.1 >= 0.0);
         if stands {
             // Bars stand on the lower edge.
             y.low = 0.0;
@@ -64,7 +74,8 @@ impl Panel {
         let named = self.layers.iter().find(|l| !l.labels.is_empty());
         if let Some(layer) = named.filter(|_| !self.x.log) {
             let label = |(i, text): (usize, &String)| (i as f64, super::text::plain(text));
-            x.ticks = layer.labels.iter().enumerate().map(label).filter(|(at, _)| *at >= x.low && *at <= x.high).collect();
+            x.ticks =
+                layer.labels.iter().enumerate().map(label).filter(|(at, _)| *at >= x.low && *at <= x.high).collect();
         }
         (x, y)
     }
@@ -75,6 +86,11 @@ impl Panel {
             Marks::Image { cells, .. } => Some(Axis::over(cells.iter().copied(), (None, None), false, wanted, 0.0)),
             _ => None,
         })
+    }
+
+    /// The number of the first layer's colour: the first of all is hard to see on an image.
+    pub fn first_colour(&self) -> usize {
+        usize::from(self.layers.iter().any(Layer::is_image))
     }
 
     /// The names of layers with the numbers of their colours, in their order; images have none.

@@ -82,19 +82,18 @@ fn panel(panel: &Panel, place: Field, out: &mut Vec<Shape>) {
     let frame = frame::frame(panel, place, out);
     let mut shapes = vec![];
     let several = panel.layers.iter().filter(|l| l.touches()).count() > 1;
-    let mut colour = 0;
+    let mut colour = panel.first_colour();
     for layer in &panel.layers {
-        layer_shapes(layer, &frame, colors::line(colour), if several && layer.touches() { 0.6 } else { 1.0 }, &mut shapes);
+        layer_shapes(
+            layer,
+            &frame,
+            colors::line(colour),
+            if several && layer.touches() { 0.6 } else { 1.0 },
+            &mut shapes,
+        );
         colour += usize::from(!layer.is_image());
     }
     out.push(Shape::Inside { field: frame.field, shapes });
-}
-
-impl Layer {
-    /// Whether it is bars without spaces between them, as a histogram has them.
-    fn touches(&self) -> bool {
-        matches!(&self.marks, Marks::Bars(bars) if bars.len() > 1 && bars.windows(2).all(|p| p[0].to == p[1].from))
-    }
 }
 
 fn layer_shapes(layer: &Layer, frame: &Frame, color: Color, opacity: f64, out: &mut Vec<Shape>) {

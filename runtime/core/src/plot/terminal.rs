@@ -179,7 +179,8 @@ fn paint(layer: &Layer, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells
         Marks::Line(points) => {
             let places: Vec<Option<Place>> = points.iter().map(place).collect();
             for run in clip::runs(&places, 0.0) {
-                let run: Vec<Place> = clip::thinned(run, (cells.columns * 2) as f64).iter().map(|p| cells.dot(p)).collect();
+                let run: Vec<Place> =
+                    clip::thinned(run, (cells.columns * 2) as f64).iter().map(|p| cells.dot(p)).collect();
                 run.iter().take(1).for_each(|p| cells.line(*p, *p));
                 run.windows(2).for_each(|pair| cells.line(pair[0], pair[1]));
             }

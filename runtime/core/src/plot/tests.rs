@@ -25,7 +25,9 @@ fn line(ys: &[f64]) -> Figure {
 }
 
 fn bars(ys: &[f64]) -> Marks {
-    Marks::Bars(ys.iter().enumerate().map(|(i, &height)| Bar { from: i as f64 - 0.4, to: i as f64 + 0.4, height }).collect())
+    Marks::Bars(
+        ys.iter().enumerate().map(|(i, &height)| Bar { from: i as f64 - 0.4, to: i as f64 + 0.4, height }).collect(),
+    )
 }
 
 fn curve() -> Figure {
@@ -73,7 +75,8 @@ fn axes_are_over_any_numbers() {
     ];
     for values in odd {
         for (log, margin) in [(false, 0.0), (false, 0.04), (true, 0.04)] {
-            for ends in [(None, None), (Some(1e-300), None), (None, Some(1e308)), (Some(1.0), Some(1.0000000000000002))] {
+            for ends in [(None, None), (Some(1e-300), None), (None, Some(1e308)), (Some(1.0), Some(1.0000000000000002))]
+            {
                 let axis = axis::Axis::over(values.iter().copied(), ends, log, 5, margin);
                 assert!(axis.low.is_finite() && axis.high.is_finite() && axis.high > axis.low, "{values:?} {axis:?}");
                 assert!(axis.ticks.len() < 30, "{values:?} {axis:?}");
@@ -97,7 +100,10 @@ fn text_has_the_size_asked_for() {
 
 #[test]
 fn texts_are_as_wide_as_terminals_show_them() {
-    let mut one = panel(vec![Layer { name: "損失".into(), marks: bars(&[1.0, 2.0]), labels: vec!["猫".into(), "犬".into()] }]);
+    let mut one =
+        panel(vec![Layer {
+            name: "損失".into(), marks: bars(&[1.0, 2.0]), labels: vec!["猫".into(), "犬".into()]
+        }]);
     one.title = "漢字".into();
     let text = of(vec![one.clone(), one], 2).text(48, 5).unwrap();
     let ends: Vec<usize> = text.lines().map(text::columns).collect();
@@ -136,7 +142,11 @@ fn hard() -> Vec<Figure> {
         ];
         for marks in all {
             for s in &sides {
-                let one = Panel { x: s.clone(), y: s.clone(), ..panel(vec![layer("a", marks.clone()), layer("", bars(&[1.0]))]) };
+                let one = Panel {
+                    x: s.clone(),
+                    y: s.clone(),
+                    ..panel(vec![layer("a", marks.clone()), layer("", bars(&[1.0]))])
+                };
                 let alone = Panel { layers: vec![layer("a", marks.clone())], ..one.clone() };
                 out.push(of(vec![one, alone], 2));
             }
@@ -182,7 +192,11 @@ fn many_points_make_a_small_picture_of_the_same_look() {
     let n = 1_000_000;
     let wave = |i: usize| if i == 500_000 { 9.0 } else { ((i * 7919) % 1000) as f64 / 1000.0 };
     let points: Vec<(f64, f64)> = (0..n).map(|i| (i as f64, wave(i))).collect();
-    for marks in [Marks::Line(points.clone()), Marks::Dots(points.clone()), bars(&points.iter().map(|p| p.1).collect::<Vec<_>>())] {
+    for marks in [
+        Marks::Line(points.clone()),
+        Marks::Dots(points.clone()),
+        bars(&points.iter().map(|p| p.1).collect::<Vec<_>>()),
+    ] {
         let svg = of(vec![panel(vec![layer("", marks)])], 1).svg(0, 0).unwrap();
         assert!(svg.len() < 2_000_000, "{}", svg.len());
     }

@@ -65,7 +65,10 @@ fn side(name: &str, limits: &[V], log: bool) -> Result<Side, Fault> {
     if let (Some(low), Some(high)) = (side.low, side.high)
         && low >= high
     {
-        return Err(Fault::new(711, format!("the limits of an axis are its low end and its high one, not {low} and {high}")));
+        return Err(Fault::new(
+            711,
+            format!("the limits of an axis are its low end and its high one, not {low} and {high}"),
+        ));
     }
     Ok(side)
 }
