@@ -114,6 +114,7 @@ fn libraries_stay_in_their_crate() {
         ("zeromq", &["compiler/driver"]),
         ("jupyter-zmq-client", &["compiler/driver"]),
         ("tokenizers", &["runtime/core"]),
+        ("resvg", &["runtime/core"]),
         ("libloading", &["compiler/llvm", "runtime/core"]),
         ("cudarc", &["runtime/core"]),
     ];

@@ -1,19 +1,20 @@
 //! Plots: layers over axes, several axes in a figure, in a terminal, as SVG and as PNG.
 //!
 //! One [`Figure`] is read from a value of `std.plot` ([`value`]). [`terminal`] draws it as text, or [`scene`] lays it out
-//! as [`scene::Shape`]s, which [`svg`] writes; [`png`] paints that SVG.
+//! as [`shapes::Shape`]s, which [`svg`] writes; [`png`] paints that SVG.
 
+mod text;
 mod axis;
 mod clip;
 mod colors;
-mod frame;
 mod image;
 mod marks;
-mod png;
+mod shapes;
+mod frame;
 mod scene;
 mod svg;
+mod png;
 mod terminal;
-mod text;
 mod value;
 
 use crate::fault::Fault;

@@ -2,36 +2,9 @@
 
 use super::axis::Axis;
 use super::colors::{self, GRID, INK, WHITE};
-use super::scene::{Anchor, LARGE, SMALL, Shape};
+use super::shapes::{Anchor, Field, LARGE, SMALL, Shape};
 use super::text::{ems, fitting, plain};
 use super::{Layer, Marks, Panel};
-
-/// A rectangle of a picture.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Field {
-    pub left: f64,
-    pub top: f64,
-    pub right: f64,
-    pub bottom: f64,
-}
-
-impl Field {
-    pub fn x(&self, share: f64) -> f64 {
-        self.left + share * (self.right - self.left)
-    }
-
-    pub fn y(&self, share: f64) -> f64 {
-        self.bottom - share * (self.bottom - self.top)
-    }
-
-    pub fn width(&self) -> f64 {
-        self.right - self.left
-    }
-
-    pub fn height(&self) -> f64 {
-        self.bottom - self.top
-    }
-}
 
 /// The axes of a panel, and what is drawn between them.
 pub struct Frame {
@@ -90,7 +63,10 @@ pub fn frame(panel: &Panel, place: Field, out: &mut Vec<Shape>) -> Frame {
         bottom: (place.bottom - 28.0 - if panel.x.name.is_empty() { 0.0 } else { 20.0 }).max(top + 8.0),
     };
     if !panel.title.is_empty() {
-        title(&panel.title, Field { left: field.left, right: field.right, ..place }, out);
+        // Over the middle of the data, as long as the picture allows.
+        let half = ((field.left + field.right) / 2.0 - place.left).min(place.right - (field.left + field.right) / 2.0);
+        let middle = (field.left + field.right) / 2.0;
+        title(&panel.title, Field { left: middle - half, right: middle + half, ..place }, out);
     }
     let middles = ((field.left + field.right) / 2.0, (field.top + field.bottom) / 2.0);
     if !panel.x.name.is_empty() {
@@ -123,7 +99,7 @@ fn sides(panel: &Panel, f: &Field, x: &Axis, y: &Axis, out: &mut Vec<Shape>) {
         if !labelled {
             line((px, f.top), (px, f.bottom), out);
         }
-        let text = if labelled { fitting(text, slot.max(40.0), long) } else { text.clone() };
+        let text = if labelled { fitting(text, slot.max(72.0), long) } else { text.clone() };
         let half = long(&text) / 2.0;
         if px - half >= free {
             out.push(label(px, f.bottom + 16.0, &text, Anchor::Middle));

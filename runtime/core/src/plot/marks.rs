@@ -1,6 +1,6 @@
 //! What layers say of the axes that they are drawn over.
 
-use super::axis::Axis;
+use super::axis::{Axis, number};
 use super::{Bar, Layer, Marks, Panel};
 
 /// Share of the range that is left free above and below.
@@ -68,8 +68,11 @@ impl Panel {
         }
         y.flipped = images;
         if images {
-            x.ticks.retain(|(at, _)| at.fract() == 0.0);
-            y.ticks.retain(|(at, _)| at.fract() == 0.0);
+            // Cells are counted.
+            for axis in [&mut x, &mut y].into_iter().filter(|a| !a.log) {
+                axis.ticks.retain(|(at, _)| at.fract() == 0.0);
+                axis.ticks.iter_mut().for_each(|(at, text)| *text = number(*at, 1.0));
+            }
         }
         let named = self.layers.iter().find(|l| !l.labels.is_empty());
         if let Some(layer) = named.filter(|_| !self.x.log) {

@@ -1,59 +1,13 @@
-//! The layout of a figure on a picture, as shapes that know nothing of what they mean.
+//! The layout of a figure on a picture, as shapes.
 
 use super::clip::{self, Place};
 use super::colors::{self, Color};
-use super::frame::{self, Field, Frame};
+use super::frame::{self, Frame};
 use super::image::reduced;
+use super::shapes::{Field, Shape};
 use super::{Bar, Figure, Layer, Marks, Panel};
 use std::collections::BTreeMap;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Anchor {
-    Start,
-    Middle,
-    End,
-}
-
-/// In pixels from the top left corner, in the order in which they are painted.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Shape {
-    /// Left, top, width, height of each. `crisp`: no light comes through between neighbours.
-    Rects {
-        rects: Vec<[f64; 4]>,
-        fill: Color,
-        opacity: f64,
-        crisp: bool,
-    },
-    Line {
-        points: Vec<(f64, f64)>,
-        stroke: Color,
-        width: f64,
-    },
-    /// `size` is their diameter.
-    Dots {
-        points: Vec<(f64, f64)>,
-        fill: Color,
-        size: f64,
-    },
-    /// `y` is the base line. `upwards`: turned to be read from below.
-    Text {
-        x: f64,
-        y: f64,
-        text: String,
-        size: f64,
-        anchor: Anchor,
-        upwards: bool,
-        ink: Color,
-    },
-    /// Shapes of which only what lies in the field is seen.
-    Inside {
-        field: Field,
-        shapes: Vec<Shape>,
-    },
-}
-
-pub const SMALL: f64 = 12.0;
-pub const LARGE: f64 = 15.0;
 /// Cells of an image along each axis; finer ones are averaged.
 const CELLS_MAX: usize = 200;
 /// Colours of an image.

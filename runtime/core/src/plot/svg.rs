@@ -1,7 +1,7 @@
 //! A scene as SVG.
 
 use super::colors::Color;
-use super::scene::{Anchor, Shape};
+use super::shapes::{Anchor, Shape};
 use std::fmt::{Result, Write};
 
 /// The text of the file.

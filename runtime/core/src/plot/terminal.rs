@@ -103,24 +103,28 @@ impl Cells {
         }
     }
 
-    /// A block between two columns and two heights, as shares.
-    fn block(&mut self, across: (f64, f64), low: f64, high: f64, hanging: bool) {
+    /// The columns between two shares, one at least.
+    fn between(&self, from: f64, to: f64) -> std::ops::Range<usize> {
         let column = |share: f64| (share.clamp(0.0, 1.0) * self.columns as f64).round() as usize;
+        let from = column(from).min(self.columns - 1);
+        from..column(to).max(from + 1).min(self.columns)
+    }
+
+    /// A block in a column between two heights, as shares.
+    fn block(&mut self, column: usize, low: f64, high: f64, hanging: bool) {
         let eighths = |share: f64| (share.clamp(0.0, 1.0) * (self.rows * 8) as f64).round() as usize;
-        let (from, low, high) = (column(across.0), eighths(low), eighths(high));
-        for c in from..column(across.1).max(from + 1).min(self.columns) {
-            for r in 0..self.rows {
-                let (bottom, top) = (r * 8, r * 8 + 8);
-                let filled = high.min(top).saturating_sub(low.max(bottom));
-                let sign = match filled {
-                    0 => continue,
-                    8 => '█',
-                    4.. if hanging => '▀',
-                    _ if hanging => '▔',
-                    n => ['▁', '▂', '▃', '▄', '▅', '▆', '▇'][n - 1],
-                };
-                self.below[(self.rows - 1 - r) * self.columns + c] = sign;
-            }
+        let (low, high) = (eighths(low), eighths(high));
+        for r in 0..self.rows {
+            let (bottom, top) = (r * 8, r * 8 + 8);
+            let filled = high.min(top).saturating_sub(low.max(bottom));
+            let sign = match filled {
+                0 => continue,
+                8 => '█',
+                4.. if hanging => '▀',
+                _ if hanging => '▔',
+                n => ['▁', '▂', '▃', '▄', '▅', '▆', '▇'][n - 1],
+            };
+            self.below[(self.rows - 1 - r) * self.columns + column] = sign;
         }
     }
 
@@ -194,20 +198,7 @@ fn paint(layer: &Layer, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells
             }
             places.last().copied().map(near)
         }
-        Marks::Bars(bars) => {
-            let base = Bar::base(y);
-            let mut end = None;
-            for b in bars {
-                let (Some(from), Some(to), Some(top)) = (x.place(b.from), x.place(b.to), y.place(b.height)) else {
-                    continue;
-                };
-                if to > 0.0 && from < 1.0 {
-                    cells.block((from, to), base.min(top), base.max(top), top < base);
-                    end = Some(near((to, top)));
-                }
-            }
-            end
-        }
+        Marks::Bars(bars) => bar_blocks(bars, (x, y), cells).map(near),
         Marks::Image { rows, columns, cells: values } => {
             let scale = panel.scale(5)?;
             let edges = |n: usize, axis: &Axis| {
@@ -228,6 +219,29 @@ fn paint(layer: &Layer, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells
             None
         }
     }
+}
+
+/// Bars as blocks, and where the last one ends. Those that share a column are as high as the highest.
+fn bar_blocks(bars: &[Bar], (x, y): (&Axis, &Axis), cells: &mut Cells) -> Option<Place> {
+    let base = Bar::base(y);
+    let mut ends = vec![None; cells.columns];
+    let mut last = None;
+    for b in bars {
+        let (Some(from), Some(to), Some(top)) = (x.place(b.from), x.place(b.to), y.place(b.height)) else { continue };
+        if to <= 0.0 || from >= 1.0 {
+            continue;
+        }
+        last = Some((to, top));
+        for c in cells.between(from, to) {
+            let (low, high) = ends[c].unwrap_or((base, base));
+            ends[c] = Some((top.min(low), top.max(high)));
+        }
+    }
+    for (c, (low, high)) in ends.into_iter().enumerate().filter_map(|(c, e)| Some((c, e?))) {
+        cells.block(c, low, base, true);
+        cells.block(c, base, high, false);
+    }
+    last
 }
 
 /// The horizontal axis with its labels.
