@@ -40,15 +40,15 @@ fn heading(x: f64, y: f64, text: &str, size: f64, most: f64, upwards: bool) -> S
 
 pub fn title(text: &str, place: Field, out: &mut Vec<Shape>) {
     let middle = (place.left + place.right) / 2.0;
-    out.push(heading(middle, place.top + 24.0, text, LARGE, place.width() - 8.0, false));
+    out.push(heading(middle, place.top + 24.0, text, LARGE, place.wide() - 8.0, false));
 }
 
 /// Draws all but the data of a panel into a part of the picture.
 pub fn frame(panel: &Panel, place: Field, out: &mut Vec<Shape>) -> Frame {
-    let (x, y) = panel.axes(((place.width() / 80.0) as usize, (place.height() / 44.0) as usize));
-    let scale = panel.scale(((place.height() / 44.0) as usize).max(2));
+    let (x, y) = panel.axes(((place.wide() / 80.0) as usize, (place.tall() / 44.0) as usize));
+    let scale = panel.scale(((place.tall() / 44.0) as usize).max(2));
     let named = panel.named();
-    let most = place.width() * 0.3;
+    let most = place.wide() * 0.3;
     let names: Vec<String> = named.iter().map(|(_, l)| fitting(&plain(&l.name), most, long)).collect();
     let bar = scale.as_ref().map_or(0.0, |s| 32.0 + ticks_width(s));
     let legend = if names.is_empty() { 0.0 } else { 36.0 + widest(names.iter().map(String::as_str)) };
@@ -70,10 +70,10 @@ pub fn frame(panel: &Panel, place: Field, out: &mut Vec<Shape>) -> Frame {
     }
     let middles = ((field.left + field.right) / 2.0, (field.top + field.bottom) / 2.0);
     if !panel.x.name.is_empty() {
-        out.push(heading(middles.0, place.bottom - 10.0, &panel.x.name, SMALL, place.width() - 8.0, false));
+        out.push(heading(middles.0, place.bottom - 10.0, &panel.x.name, SMALL, place.wide() - 8.0, false));
     }
     if !panel.y.name.is_empty() {
-        out.push(heading(place.left + 18.0, middles.1, &panel.y.name, SMALL, place.height() - 8.0, true));
+        out.push(heading(place.left + 18.0, middles.1, &panel.y.name, SMALL, place.tall() - 8.0, true));
     }
     sides(panel, &field, &x, &y, out);
     if let Some(scale) = &scale {
@@ -93,7 +93,7 @@ fn sides(panel: &Panel, f: &Field, x: &Axis, y: &Axis, out: &mut Vec<Shape>) {
         }
     };
     let mut free = f64::NEG_INFINITY;
-    let slot = f.width() / x.ticks.len().max(1) as f64 - 6.0;
+    let slot = f.wide() / x.ticks.len().max(1) as f64 - 6.0;
     for (at, text) in &x.ticks {
         let px = f.x(x.share(*at));
         if !labelled {

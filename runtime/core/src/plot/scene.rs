@@ -58,7 +58,7 @@ fn layer_shapes(layer: &Layer, frame: &Frame, color: Color, opacity: f64, out: &
         Marks::Line(points) => {
             let places: Vec<Option<Place>> = points.iter().map(place).collect();
             for run in clip::runs(&places, BEYOND) {
-                let run: Vec<(f64, f64)> = clip::thinned(run, f.width()).iter().map(pixel).collect();
+                let run: Vec<(f64, f64)> = clip::thinned(run, f.wide()).iter().map(pixel).collect();
                 // A point alone is a dot.
                 out.push(match run[..] {
                     [_] => Shape::Dots { points: run, fill: color, size: 3.0 },
@@ -69,7 +69,7 @@ fn layer_shapes(layer: &Layer, frame: &Frame, color: Color, opacity: f64, out: &
         Marks::Dots(points) => {
             let seen = |p: &Place| clip::stroke(*p, *p, BEYOND).is_some();
             let places = points.iter().filter_map(place).filter(seen).collect();
-            let places = clip::apart(places, f.width(), f.height());
+            let places = clip::apart(places, f.wide(), f.tall());
             let size = if places.len() > 500 { 3.0 } else { 5.0 };
             out.push(Shape::Dots { points: places.iter().map(pixel).collect(), fill: color, size });
         }
@@ -94,7 +94,7 @@ fn bar_shapes(bars: &[Bar], frame: &Frame, fill: Color, opacity: f64, out: &mut 
         let gap = if x1 - x0 > 4.0 { 0.5 } else { 0.0 };
         rects.push([x0 + gap, y0, (x1 - x0 - 2.0 * gap).max(0.0), y1 - y0]);
     }
-    if rects.len() as f64 > f.width() * 2.0 {
+    if rects.len() as f64 > f.wide() * 2.0 {
         rects = columns(&rects);
     }
     out.push(Shape::Rects { rects, fill, opacity, crisp: false });

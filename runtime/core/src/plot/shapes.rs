@@ -24,11 +24,11 @@ impl Field {
         self.bottom - share * (self.bottom - self.top)
     }
 
-    pub fn width(&self) -> f64 {
+    pub fn wide(&self) -> f64 {
         self.right - self.left
     }
 
-    pub fn height(&self) -> f64 {
+    pub fn tall(&self) -> f64 {
         self.bottom - self.top
     }
 }

@@ -65,7 +65,7 @@ fn one(out: &mut String, shape: &Shape) -> Result {
             // A drawing inside the drawing, which cuts off what lies outside of it, needs no name: names of several pictures
             // of a page are one space.
             let (x, y) = (short(field.left), short(field.top));
-            let (w, h) = (short(field.width()), short(field.height()));
+            let (w, h) = (short(field.wide()), short(field.tall()));
             writeln!(out, "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" viewBox=\"{x} {y} {w} {h}\">")?;
             shapes.iter().try_for_each(|s| one(out, s))?;
             writeln!(out, "</svg>")
