@@ -146,6 +146,10 @@ def values_are_rich(k):
     assert "<details>" in record["text/html"] and "&lt;a&gt;" in record["text/html"]
     first, last = data("import std.plot as plot\nplot.lines([1.0, 3.0, 2.0])\nplot.heat(op.eye(3))")
     assert first["image/svg+xml"].startswith("<svg") and last["image/svg+xml"] != first["image/svg+xml"]
+    [shown] = data("plot.show(plot.bar([1.0, 3.0]))")
+    assert shown["image/svg+xml"].startswith("<svg"), shown
+    [own] = data("struct Figure:\n    axes: int\n\nFigure(3)")
+    assert "image/svg+xml" not in own, own
 
 
 def values_survive_an_error(k):

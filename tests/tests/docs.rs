@@ -33,8 +33,16 @@ fn every_operator_has_an_example_that_calls_it() {
 #[test]
 fn the_programs_of_the_documentation_run() {
     let mut complaints = vec![];
-    for name in ["language.md", "autodiff.md", "kernels.md", "meshes.md", "numerics.md", "operators.md", "tutorial.md"]
-    {
+    for name in [
+        "language.md",
+        "autodiff.md",
+        "kernels.md",
+        "meshes.md",
+        "numerics.md",
+        "operators.md",
+        "plots.md",
+        "tutorial.md",
+    ] {
         let path = program::root().join("docs").join(name);
         complaints.extend(golden::check_file(&path, false).unwrap_or_else(|e| vec![format!("{name}: {e}")]));
     }

@@ -100,6 +100,8 @@ pub enum How {
     Direct(RtFn),
     /// With the type of the result behind the arguments.
     Typed(RtFn),
+    /// With the type of an argument behind the arguments: of which.
+    Valued(RtFn, usize),
     /// With a number behind the arguments.
     Numbered(RtFn, i64),
     /// An operation on numbers.
@@ -120,7 +122,6 @@ pub enum Made {
     Sum,
     /// Of a dict, pairs.
     Items,
-    Save,
     /// Of a tensor.
     Size,
     NoSum,
@@ -356,7 +357,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient", "vmap"]),
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir", "advise"]),
-    ("io", &["save", "load", "read_onnx", "read_onnx_weights"]),
+    ("io", &["draw", "show", "save", "load", "read_onnx", "read_onnx_weights"]),
     ("op", &["kernel", "autotune", "scan", "fori", "array"]),
 ];
 
@@ -427,7 +428,7 @@ mod tests {
         for b in Builtin::ALL {
             let (func, more) = match b.def().how {
                 How::Direct(func) => (func, 0),
-                How::Typed(func) | How::Numbered(func, _) => (func, 1),
+                How::Typed(func) | How::Numbered(func, _) | How::Valued(func, _) => (func, 1),
                 How::Number(op) => {
                     assert_eq!(
                         b.params().map_or(op.def().takes.len(), <[_]>::len),
@@ -454,7 +455,7 @@ mod tests {
     fn what_is_certain_cannot_fail() {
         for b in Builtin::ALL.iter().filter(|b| b.def().does == Does::Certain) {
             match b.def().how {
-                How::Direct(func) | How::Typed(func) | How::Numbered(func, _) => {
+                How::Direct(func) | How::Typed(func) | How::Numbered(func, _) | How::Valued(func, _) => {
                     assert!(!func.sig().fails, "`{}`", b.name());
                 }
                 How::Number(op) => assert!(op.def().check.is_none(), "`{}`", b.name()),

@@ -74,6 +74,11 @@ impl Session {
         self.context.interrupt_flag()
     }
 
+    /// Who shows the figures of programs, given as SVG, instead of their text.
+    pub fn set_viewer(&mut self, viewer: Box<dyn Fn(String)>) {
+        self.context.set_viewer(viewer);
+    }
+
     /// Compiles a program and declares its types, strings and globals.
     pub fn load(&mut self, program: &HostProgram) -> Result<Loaded, HostError> {
         let infos: Vec<TypeInfo> = program.types.iter().map(info).collect();

@@ -30,6 +30,10 @@ impl Machine<'_> {
                 given.push(self.given_type(ty));
                 func
             }
+            How::Valued(func, which) => {
+                given.push(self.given_type(&args[which].ty));
+                func
+            }
             How::Numbered(func, number) => {
                 given.push(Given::Number(number));
                 func
@@ -64,13 +68,8 @@ impl Machine<'_> {
                 let item = |(k, v): (_, &Value)| Value::record(vec![key_value(k), v.clone()]);
                 Ok(Value::list(entries.iter().map(item).collect()))
             }
-            (Made::Save, [path, value]) => {
-                let mut given = vec![self.given(path, &args[0].ty), self.given(value, &args[1].ty)];
-                given.push(self.given_type(&args[1].ty));
-                self.rt(RtFn::io_save, given, ty, span)
-            }
             (Made::Tile, _) => self.broken(span, "a tile program around this"),
-            (Made::Len | Made::Size | Made::Least | Made::Greatest | Made::Sum | Made::Items | Made::Save, _) => {
+            (Made::Len | Made::Size | Made::Least | Made::Greatest | Made::Sum | Made::Items, _) => {
                 self.broken(span, "a value of another type")
             }
         }

@@ -23,6 +23,12 @@ impl Body<'_, '_> {
                 args.push(self.type_of(result, span));
                 self.rt(func, args, result, span)
             }
+            How::Valued(func, which) => {
+                let mut args = self.exprs(args);
+                let ty = args.get(which).map_or(result, |value| value.ty);
+                args.push(self.type_of(ty, span));
+                self.rt(func, args, result, span)
+            }
             How::Numbered(func, which) => {
                 let mut args = self.exprs(args);
                 args.push(self.int(which, span));
@@ -55,12 +61,6 @@ impl Body<'_, '_> {
                 let mut args = self.exprs(args);
                 args.push(self.type_of(item, span));
                 self.rt(dict_items, args, result, span)
-            }
-            Made::Save => {
-                let mut args = self.exprs(args);
-                let ty = args.last().map_or(result, |value| value.ty);
-                args.push(self.type_of(ty, span));
-                self.rt(io_save, args, result, span)
             }
             Made::Size => self.tensor_size(&args[0], span),
             Made::Len => self.len(&args[0], result, span),

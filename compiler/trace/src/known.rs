@@ -74,6 +74,10 @@ impl Tracer<'_> {
                 given.push(Arg::Type(ty));
                 func
             }
+            How::Valued(func, which) => {
+                given.push(Arg::Type(&args[which].ty));
+                func
+            }
             How::Numbered(func, number) => {
                 given.push(Arg::Number(number));
                 func

@@ -305,10 +305,10 @@ rt_table! {
     io_read_onnx_tensors(p, i) p fails y;
     io_exists(p) i;
     io_read_bytes(p) p fails y;
-    /// Lines of a dict of tensors, labels, powers of ten?, path (empty: the result is text), width, height.
-    plot_lines(p, p, i, p, i, i) p fails y;
-    /// A matrix as colours: matrix, labels, path, width, height.
-    plot_heat(p, p, p, i, i) p fails y;
+    /// A figure, path (empty: the result is text), width, height, the figure's type.
+    plot_draw(w, p, i, i, i) p fails y;
+    /// Prints a figure, or shows it where pictures can be: figure, width, height, its type.
+    plot_show(w, i, i, i) u fails y;
 
     // Time, system, progress.
     time_now() f;

@@ -98,6 +98,8 @@ pub struct Context {
     stop: Option<Stop>,
     output: Output,
     regions: Option<Box<dyn RegionExec>>,
+    /// Who shows pictures, given as SVG.
+    viewer: Option<Box<dyn Fn(String)>>,
     /// Types of the parameters and results of each region.
     region_types: Vec<(Vec<TypeId>, Vec<TypeId>)>,
     interned: IndexMap<Arc<str>, u64>,
@@ -128,6 +130,7 @@ impl Context {
             stop: None,
             output: Output { sink, pending: String::new(), by_line, written: Instant::now() },
             regions: None,
+            viewer: None,
             region_types: vec![],
             interned: IndexMap::new(),
         })
@@ -138,6 +141,24 @@ impl Context {
     pub fn set_regions(&mut self, regions: Box<dyn RegionExec>, types: Vec<(Vec<TypeId>, Vec<TypeId>)>) {
         self.regions = Some(regions);
         self.region_types = types;
+    }
+
+    /// Who shows the figures of the program instead of their text.
+    pub fn set_viewer(&mut self, viewer: Box<dyn Fn(String)>) {
+        self.viewer = Some(viewer);
+    }
+
+    /// Whether someone shows pictures.
+    pub fn has_viewer(&self) -> bool {
+        self.viewer.is_some()
+    }
+
+    /// Shows a picture behind what was printed before it.
+    pub fn view(&mut self, svg: String, span: u32) {
+        self.flush_at(span);
+        if let Some(viewer) = &self.viewer {
+            viewer(svg);
+        }
     }
 
     /// The flag that stops the program at the next loop or call of a tensor region; it can be

@@ -1,90 +1,94 @@
-//! Plots: lines over an axis and matrices as colours, in a terminal, as SVG and as PNG.
+//! Plots: layers over axes, several axes in a figure, in a terminal, as SVG and as PNG.
 //!
-//! One [`Figure`] is drawn by [`terminal`] as text, or laid out as [`scene::Shape`]s, which [`svg`] writes
-//! and [`raster`] paints.
+//! One [`Figure`] is read from a value of `std.plot` ([`value`]). [`terminal`] draws it as text, or [`scene`] lays it out
+//! as [`shapes::Shape`]s, which [`svg`] writes; [`png`] paints that SVG.
 
+mod text;
 mod axis;
+mod clip;
 mod colors;
-mod font;
-mod raster;
+mod image;
+mod marks;
+mod shapes;
+mod frame;
 mod scene;
 mod svg;
+mod png;
 mod terminal;
+mod value;
 
 use crate::fault::Fault;
 use crate::io::files;
-use crate::tensor::Tensor;
-use crate::tensor_print::{Element, element};
 use std::path::Path;
 
-/// Sizes of pictures in pixels, and of text in columns and rows.
+/// Sizes of pictures in pixels: one panel, one of several, and the most.
 const PICTURE: (u32, u32) = (640, 400);
+const PANEL: (u32, u32) = (440, 300);
 const PICTURE_MAX: u32 = 8192;
+/// Rows of a text, and the most rows and columns.
 const TEXT_ROWS: u32 = 16;
 const TEXT_MAX: u32 = 1000;
 
-/// A line through points; a coordinate that is not finite interrupts it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Series {
-    pub name: String,
-    pub points: Vec<(f64, f64)>,
-}
-
-#[derive(Clone, PartialEq, Debug)]
-pub enum Content {
-    /// `log`: the vertical axis has powers of ten at equal distances.
-    Lines { series: Vec<Series>, log: bool },
-    /// Row-major, the first row at the top.
-    Heat { rows: usize, columns: usize, cells: Vec<f64> },
-}
-
-/// What is drawn, whatever it is drawn on.
+/// What is drawn, whatever it is drawn on: panels from left to right and from top to bottom.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
     pub title: String,
-    pub x: String,
-    pub y: String,
-    pub content: Content,
+    /// Panels in a row.
+    pub columns: usize,
+    pub panels: Vec<Panel>,
+}
+
+/// Layers over one pair of axes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Panel {
+    pub title: String,
+    pub x: Side,
+    pub y: Side,
+    /// Whether the names of layers are shown.
+    pub legend: bool,
+    pub layers: Vec<Layer>,
+}
+
+/// What is asked of an axis; an end that is `None` follows from what is drawn.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Side {
+    pub name: String,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub log: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Layer {
+    pub name: String,
+    pub marks: Marks,
+    /// What stands below the places 0, 1, 2, … instead of numbers.
+    pub labels: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Marks {
+    /// A line through points; a coordinate that is not finite interrupts it.
+    Line(Vec<(f64, f64)>),
+    Dots(Vec<(f64, f64)>),
+    Bars(Vec<Bar>),
+    /// Row-major, the first row at the top; cell (i, j) has its middle at x = j, y = i.
+    Image {
+        rows: usize,
+        columns: usize,
+        cells: Vec<f64>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bar {
+    pub from: f64,
+    pub to: f64,
+    pub height: f64,
 }
 
 impl Figure {
-    /// Lines of tensors `[N]` (heights at 0, 1, 2, …) or `[N, 2]` (pairs x, y).
-    ///
-    /// # Errors
-    /// E0711 for a tensor of another shape.
-    pub fn lines(named: &[(String, Tensor)], log: bool) -> Result<Figure, Fault> {
-        let series = named.iter().map(|(name, t)| series(name, t)).collect::<Result<Vec<_>, Fault>>()?;
-        Ok(Figure { title: String::new(), x: String::new(), y: String::new(), content: Content::Lines { series, log } })
-    }
-
-    /// A matrix as colours.
-    ///
-    /// # Errors
-    /// E0711 for a tensor that is no matrix.
-    pub fn heat(t: &Tensor) -> Result<Figure, Fault> {
-        let [rows, columns] = t.shape[..] else {
-            return Err(Fault::new(
-                711,
-                format!("a heat map shows a matrix, and this tensor has rank {}", t.shape.len()),
-            ));
-        };
-        if rows == 0 || columns == 0 {
-            return Err(Fault::new(711, "a heat map of no cells"));
-        }
-        let content = Content::Heat { rows: rows as usize, columns: columns as usize, cells: numbers(t) };
-        Ok(Figure { title: String::new(), x: String::new(), y: String::new(), content })
-    }
-
-    /// With a title and the names of the axes, in this order.
-    pub fn labelled(mut self, labels: &[String]) -> Figure {
-        let mut labels = labels.iter().cloned();
-        self.title = labels.next().unwrap_or_default();
-        self.x = labels.next().unwrap_or_default();
-        self.y = labels.next().unwrap_or_default();
-        self
-    }
-
-    /// As text of so many columns and rows; 0 stands for the terminal's width (80 without one) and 16 rows.
+    /// As text of so many columns and rows; 0 stands for the terminal's width (80 without one) and 16 rows a panel.
     ///
     /// # Errors
     /// E0711 for a size that is none.
@@ -94,26 +98,51 @@ impl Figure {
         Ok(terminal::draw(self, columns as usize, rows as usize))
     }
 
-    /// Writes a picture, SVG or PNG by the name of the file; 0 stands for 640 × 400 pixels.
+    /// The text of an SVG file; 0 stands for 640 × 400 pixels, and for 440 × 300 a panel where there are several.
+    ///
+    /// # Errors
+    /// E0711 for a size that is none.
+    pub fn svg(&self, width: i64, height: i64) -> Result<String, Fault> {
+        let (width, height) = self.pixels(width, height)?;
+        Ok(svg::write(&scene::layout(self, f64::from(width), f64::from(height)), width, height))
+    }
+
+    /// The bytes of a PNG file; sizes as those of [`Figure::svg`].
+    ///
+    /// # Errors
+    /// E0711 for a size that is none.
+    pub fn png(&self, width: i64, height: i64) -> Result<Vec<u8>, Fault> {
+        png::paint(&self.svg(width, height)?)
+    }
+
+    /// Writes a picture, SVG or PNG by the name of the file.
     ///
     /// # Errors
     /// E0711 for another kind of file or a size that is none, E0706 where the file cannot be written.
     pub fn save(&self, path: &Path, width: i64, height: i64) -> Result<(), Fault> {
-        let width = size(width, PICTURE.0, PICTURE_MAX, "pixels")?;
-        let height = size(height, PICTURE.1, PICTURE_MAX, "pixels")?;
         let kind = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
-        if !matches!(kind.as_str(), "svg" | "png") {
-            let text = format!("plots are written as `.svg` or `.png`, and `{}` is neither", path.display());
-            return Err(Fault::new(711, text));
-        }
-        let scene = scene::layout(self, f64::from(width), f64::from(height));
-        files::write_atomically(path, |out| {
-            let done = match kind.as_str() {
-                "svg" => out.write_all(svg::write(&scene, width, height).as_bytes()),
-                _ => raster::write(&scene, width, height, out),
-            };
-            done.map_err(|e| files::write_fault(path, &e))
-        })
+        let bytes = match kind.as_str() {
+            "svg" => self.svg(width, height)?.into_bytes(),
+            "png" => self.png(width, height)?,
+            _ => {
+                let text = format!("plots are written as `.svg` or `.png`, and `{}` is neither", path.display());
+                return Err(Fault::new(711, text));
+            }
+        };
+        files::write_atomically(path, |out| out.write_all(&bytes).map_err(|e| files::write_fault(path, &e)))
+    }
+
+    fn pixels(&self, width: i64, height: i64) -> Result<(u32, u32), Fault> {
+        let (columns, rows) = (self.columns.clamp(1, 64) as u32, self.rows().clamp(1, 64) as u32);
+        let default = match columns * rows {
+            1 => PICTURE,
+            _ => ((PANEL.0 * columns).min(PICTURE_MAX), (PANEL.1 * rows).min(PICTURE_MAX)),
+        };
+        Ok((size(width, default.0, PICTURE_MAX, "pixels")?, size(height, default.1, PICTURE_MAX, "pixels")?))
+    }
+
+    fn rows(&self) -> usize {
+        self.panels.len().div_ceil(self.columns.max(1))
     }
 }
 
@@ -123,29 +152,6 @@ fn size(given: i64, default: u32, max: u32, unit: &str) -> Result<u32, Fault> {
         Ok(n) if n <= max => Ok(n),
         _ => Err(Fault::new(711, format!("a plot has 1 to {max} {unit}, not {given}"))),
     }
-}
-
-fn series(name: &str, t: &Tensor) -> Result<Series, Fault> {
-    let values = numbers(t);
-    let points = match t.shape[..] {
-        [_] => values.into_iter().enumerate().map(|(i, y)| (i as f64, y)).collect(),
-        [_, 2] => values.chunks_exact(2).map(|p| (p[0], p[1])).collect(),
-        _ => {
-            let text = format!("a line has the shape (N,) or, with its places, (N, 2), not {:?}", t.shape);
-            return Err(Fault::new(711, text));
-        }
-    };
-    Ok(Series { name: name.to_owned(), points })
-}
-
-/// The elements of a tensor; of complex ones the real parts.
-fn numbers(t: &Tensor) -> Vec<f64> {
-    let number = |i| match element(t, i) {
-        Element::Float(x) | Element::Complex(x, _) => x,
-        Element::Int(n) => n as f64,
-        Element::Bool(b) => f64::from(b),
-    };
-    (0..t.elems()).map(number).collect()
 }
 
 #[cfg(test)]

@@ -29,9 +29,8 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
         takes_3 io_token_id io_read_tokenizer io_write_npy io_read_npz io_write_npz io_write_text io_append_text io_read_lines io_read_safetensors io_write_safetensors
             io_read_gguf io_read_gguf_meta io_read_onnx_tensors;
         takes_4 io_save io_encode io_decode;
-        takes_5 io_read_csv io_write_csv;
-        takes_6 io_load plot_heat;
-        takes_7 plot_lines;
+        takes_5 io_read_csv io_write_csv plot_show;
+        takes_6 io_load plot_draw;
     }
 }
 
@@ -297,52 +296,37 @@ extern "C" fn io_read_bytes(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
     give_alike(cx, path, span, read)
 }
 
-/// Fails if one of the tensors has no elements.
-fn all_there<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Result<(), Fault> {
-    if tensors.any(Tensor::has_no_elements) { Err(dry_run::fault()) } else { Ok(()) }
+/// The figure that a word is.
+fn figure(cx: &Context, word: u64, ty: i64) -> Result<Figure, Fault> {
+    // SAFETY: compiled code passes a live value of the type.
+    Figure::of(&unsafe { host_value::read(&cx.types, word, ty as TypeId, false) })
 }
 
-/// A figure as text, or none where it is written to a file.
-fn draw(figure: Result<Figure, Fault>, labels: &ListObj, path: &StrObj, size: (i64, i64)) -> Result<u64, Fault> {
-    // SAFETY: the elements of a list of strings are live strings.
-    let texts = labels.words().iter().map(|&w| unsafe { crate::value::text(w) }.to_owned());
-    let figure = figure?.labelled(&texts.collect::<Vec<_>>());
-    if path.text().is_empty() {
-        return figure.text(size.0, size.1).map(new_str);
+extern "C" fn plot_draw(
+    cx: &mut Context,
+    word: u64,
+    path: &StrObj,
+    width: i64,
+    height: i64,
+    ty: i64,
+    span: i64,
+) -> u64 {
+    let drawn = figure(cx, word, ty).and_then(|figure| match path.text() {
+        "" => figure.text(width, height).map(new_str),
+        path => figure.save(Path::new(path), width, height).map(|()| new_str(String::new())),
+    });
+    settle(cx, span, drawn)
+}
+
+extern "C" fn plot_show(cx: &mut Context, word: u64, width: i64, height: i64, ty: i64, span: i64) {
+    let shown = figure(cx, word, ty).and_then(|figure| {
+        // A size is of text; one that is none is an error with and without it.
+        let text = figure.text(width, height)?;
+        if cx.has_viewer() { Ok((figure.svg(0, 0)?, true)) } else { Ok((text, false)) }
+    });
+    match shown {
+        Ok((svg, true)) => cx.view(svg, span as u32),
+        Ok((text, false)) => cx.print(&text, span as u32),
+        Err(fault) => cx.fail(fault, span as u32),
     }
-    figure.save(Path::new(path.text()), size.0, size.1).map(|()| new_str(String::new()))
-}
-
-extern "C" fn plot_lines(
-    cx: &mut Context,
-    series: &DictObj,
-    labels: &ListObj,
-    log: i64,
-    path: &StrObj,
-    width: i64,
-    height: i64,
-    span: i64,
-) -> u64 {
-    let series = entries(series);
-    let figure = all_there(series.iter().map(|s| &s.1)).and_then(|()| Figure::lines(&series, log != 0));
-    let drawn = draw(figure, labels, path, (width, height));
-    settle(cx, span, drawn)
-}
-
-extern "C" fn plot_heat(
-    cx: &mut Context,
-    cells: &TensorObj,
-    labels: &ListObj,
-    path: &StrObj,
-    width: i64,
-    height: i64,
-    span: i64,
-) -> u64 {
-    let drawn = draw(
-        all_there(std::iter::once(&cells.tensor)).and_then(|()| Figure::heat(&cells.tensor)),
-        labels,
-        path,
-        (width, height),
-    );
-    settle(cx, span, drawn)
 }

@@ -217,6 +217,8 @@ calls! {
     "graph.explain": "Not supported yet: use `tessera explain`.";
 
     "io.save" ("path, value") -> "None": "Writes a value, or a struct, list or dict of them, as a safetensors file, atomically.";
+    "io.draw" ("figure, path, width, height") -> "str": "Draws a figure of `std.plot` as text or, where `path` is not empty, into a file; what `plot.text` and `plot.save` are made of.";
+    "io.show" ("figure, width, height") -> "None": "Prints a figure of `std.plot`, or shows it as a picture in a notebook; what `plot.show` is made of.";
     "io.load" ("path, like, prefix=\"\", extra=False"): "A value of the form and type of `like` from a safetensors file. `prefix` stands before all names; with `extra` the file may have more.";
     "io.read_onnx" ("path"): "The function that an ONNX model computes. The file is read while the program is checked.";
     "io.read_onnx_weights" ("path"): "The weights of an ONNX model, as a struct.";

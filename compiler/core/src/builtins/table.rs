@@ -4,7 +4,7 @@ use super::rules::{is_int_list, is_number, is_ordered, is_text_list, is_truth};
 use super::{Def, Does, Fallback, Gives, How, Kind, Made as M, Param, Rule, Traced, Tracing as T};
 use crate::ty::{Ty, same_form};
 use Fallback::{Bool as B, DType as D, Int as I, Str as S};
-use How::{Direct, Made, Number, Numbered, Typed};
+use How::{Direct, Made, Number, Numbered, Typed, Valued};
 use Traced::{As, Known, Never};
 use tessera_abi::rt::RtFn::*;
 use tessera_base::DType;
@@ -112,14 +112,9 @@ host_functions! {
         "How many tokens a tokeniser has.";
     io_exists "io.exists" (path: Str) Bool, Acts, Direct(io_exists), Never("it reads or writes files"),
         "Whether a file or folder of this path exists.";
-    io_draw_lines "io.draw_lines" (series: TensorDict, labels: StrList, log: Bool, path: Str, width: Int, height: Int) Str, Acts, Direct(plot_lines), Never("it draws"),
-        "Draws lines, as text or into a file; what `std.plot` is made of.";
 
     dist_show "dist.show" (x: Tensor) None, Acts, Direct(tensor_show), Never("it prints"),
         "Prints which device of the mesh holds what of a tensor.";
-
-    io_draw_heat "io.draw_heat" (cells: Tensor, labels: StrList, path: Str, width: Int, height: Int) Str, Acts, Direct(plot_heat), Never("it draws"),
-        "Draws a matrix as colours, as text or into a file; what `std.plot` is made of.";
 
     time_now "time.now" () Float, Acts, Direct(time_now), Never("it looks at the clock"),
         "Seconds since 1970.";
@@ -253,8 +248,12 @@ host_functions! {
         "tensor, tuple of ints (which tile), tuple of ints (its sizes), number (where it sticks out) -> tile";
     tile_store "tile.store" by ([_, _, _], _ => true), Acts, Made(M::Tile), As(T::Store),
         "output, tuple of ints (which tile), tile";
-    io_save "io.save" by ([Ty::Str, _], Ty::None => true), Acts, Made(M::Save), Never("it writes files"),
+    io_save "io.save" by ([Ty::Str, _], Ty::None => true), Acts, Valued(io_save, 1), Never("it writes files"),
         "path: str, value";
+    io_draw "io.draw" by ([_, Ty::Str, Ty::Int(_), Ty::Int(_)], Ty::Str => true), Acts, Valued(plot_draw, 0), Never("it draws"),
+        "figure, path: str, width: int, height: int -> str, the figure as text where there is no path";
+    io_show "io.show" by ([_, Ty::Int(_), Ty::Int(_)], Ty::None => true), Acts, Valued(plot_show, 0), Never("it draws"),
+        "figure, width: int, height: int";
     io_load "io.load" by ([Ty::Str, like, Ty::Str, Ty::Bool], ty => same_form(like, ty)), Acts, Typed(io_load), Never("it reads files"),
         "path: str, like: value, prefix: str, extra: bool -> the type of like";
     sys_args "sys.args" by ([], ty => is_text_list(ty)), Acts, Typed(sys_args), Never("it looks at the world outside"),

@@ -5,8 +5,8 @@ use super::sockets::To;
 use crate::files::Texts;
 use crate::render::{Style, render};
 use crate::repl::output::{Listener, Shown};
-use jupyter_protocol::ReplyError;
 use jupyter_protocol::messaging::{DisplayData, JupyterMessage, JupyterMessageContent as Content, StreamContent};
+use jupyter_protocol::{MediaType, ReplyError};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use tessera_base::{Diagnostic, quote};
@@ -96,6 +96,10 @@ impl Listener for Cell {
             ReplyError { ename: first.code.name().into(), evalue: spelled.into_owned(), traceback: vec![] }
         });
         error.traceback.extend(text.lines().map(thinned));
+    }
+
+    fn picture(&self, svg: String) {
+        self.speaker.say(To::All, DisplayData::from(vec![MediaType::Svg(svg)]));
     }
 
     fn value(&self, shown: Option<Shown>) {

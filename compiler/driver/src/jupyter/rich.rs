@@ -33,41 +33,23 @@ const NOTE: &str = "opacity:.7;font-size:90%";
 
 /// A value in the forms that a client may choose from.
 pub fn media(shown: &Shown) -> Vec<MediaType> {
-    let mut all = figure(shown).unwrap_or_default();
-    if all.is_empty()
-        && let Some(html) = html(&shown.ty, shown.value.as_ref())
-    {
+    if let Some(all) = figure(shown) {
+        return all;
+    }
+    let mut all = vec![];
+    if let Some(html) = html(&shown.ty, shown.value.as_ref()) {
         all.push(MediaType::Html(format!("<div>{html}</div>")));
     }
     all.push(MediaType::Plain(shown.text.trim_end().to_owned()));
     all
 }
 
-/// The picture of a figure of `std.plot`.
+/// The picture of a figure of `std.plot`, and its text.
 pub fn figure(shown: &Shown) -> Option<Vec<MediaType>> {
-    let (Ty::Struct(s), Some(HostValue::Record(values))) = (&shown.ty, &shown.value) else { return None };
-    let field = |name: &str| s.fields.iter().position(|(n, _)| **n == *name).and_then(|i| values.get(i));
-    let text = |name: &str| match field(name) {
-        Some(HostValue::Str(text)) => text.to_string(),
-        _ => String::new(),
-    };
-    let figure = match (&*s.name, field("series"), field("cells"), field("log")) {
-        ("Lines", Some(HostValue::Dict(series)), _, Some(HostValue::Bool(log))) => {
-            let line = |(name, line): &(HostKey, HostValue)| match (name, line) {
-                (HostKey::Str(name), HostValue::Tensor(t)) => Some((name.to_string(), together(t)?)),
-                _ => None,
-            };
-            Figure::lines(&series.iter().map(line).collect::<Option<Vec<_>>>()?, *log)
-        }
-        ("Heat", _, Some(HostValue::Tensor(cells)), _) => Figure::heat(&together(cells)?),
-        _ => return None,
-    };
-    let figure = figure.ok()?.labelled(&[text("title"), text("x"), text("y")]);
-    let folder = tempfile::tempdir().ok()?;
-    let path = folder.path().join("figure.svg");
-    figure.save(&path, 0, 0).ok()?;
-    let svg = std::fs::read_to_string(&path).ok()?;
-    Some(vec![MediaType::Svg(svg)])
+    let (Ty::Struct(s), Some(value)) = (&shown.ty, &shown.value) else { return None };
+    // Other structs of this name have other fields, which are no figure.
+    let figure = (*s.name == *"Figure").then(|| Figure::of(value).ok())??;
+    Some(vec![MediaType::Svg(figure.svg(0, 0).ok()?), MediaType::Plain(figure.text(0, 0).ok()?)])
 }
 
 /// A tensor whose elements can be read, wherever its parts lie.

@@ -24,6 +24,8 @@ pub trait Listener {
     fn remark(&self, text: &str);
     /// Errors and warnings.
     fn told(&self, diagnostics: &[Diagnostic], sources: &SourceMap);
+    /// A picture that a program shows while it runs, as SVG.
+    fn picture(&self, svg: String);
     /// The value of a statement, or that it has none to show.
     fn value(&self, shown: Option<Shown>);
 }

@@ -93,6 +93,10 @@ impl Engine {
         };
         let mut machine = Machine::new(sink, by_line, vec![], setup.stack_bytes);
         machine.keep_globals();
+        if let Output::Told(listener) = output {
+            let listener = listener.clone();
+            machine.set_viewer(Box::new(move |svg| listener.picture(svg)));
+        }
         let reports = Reports::default();
         let pool = setup.pool();
         pool.watch(machine.interrupt_flag());

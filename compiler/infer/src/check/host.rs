@@ -99,6 +99,8 @@ impl Cx<'_> {
             "tree.map" | "tree.leaves" | "tree.zip" => return self.tree(name, values, span),
             "sys.advise" => return self.advise(values, span),
             "io.save" => return self.save_value(values, span),
+            "io.draw" => return self.draw(name, Builtin::io_draw, values, span),
+            "io.show" => return self.draw(name, Builtin::io_show, values, span),
             "io.load" => return self.load_value(values, span),
             _ => {}
         }

@@ -27,6 +27,31 @@ impl Cx<'_> {
         builtin(Builtin::io_save, vec![path, value], Ty::None, span)
     }
 
+    /// `io.draw(figure, path, width, height)`, `io.show(figure, width, height)`.
+    pub fn draw(&mut self, name: &str, function: Builtin, values: Vec<Value>, span: Span) -> TExpr {
+        let slots = Slot::built_in(name);
+        let Some(given) = self.match_params(name, &slots, values, span, None) else { return error_at(span) };
+        let mut args: Vec<TExpr> = given.into_iter().flatten().collect();
+        if args.len() != slots.len() || !self.storable(name, &args[0]) {
+            return error_at(span);
+        }
+        if !matches!(&args[0].ty, Ty::Struct(s) if &*s.name == "Figure") {
+            let message = format!("`{name}` draws a figure of `std.plot`, and this is `{}`", args[0].ty);
+            return self.fail(Diagnostic::new(Code::E0204, args[0].span, message));
+        }
+        for (slot, at) in slots.iter().zip(0..).skip(1) {
+            let param = slot.name.to_string();
+            let wanted = if param == "path" { Ty::Str } else { Ty::Int(None) };
+            args[at] = self.stored_arg(name, &param, args[at].clone(), &wanted);
+        }
+        if args.iter().any(|a| a.ty.is_error()) {
+            return error_at(span);
+        }
+        self.host(format!("calls `{name}`"), span);
+        let ty = if function == Builtin::io_draw { Ty::Str } else { Ty::None };
+        builtin(function, args, ty, span)
+    }
+
     /// `io.load(path, like, prefix="", extra=False)`: what the file holds, in the form of `like`.
     pub fn load_value(&mut self, values: Vec<Value>, span: Span) -> TExpr {
         let slots = Slot::built_in("io.load");

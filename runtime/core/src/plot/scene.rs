@@ -1,243 +1,141 @@
-//! The layout of a figure on a picture, as shapes that know nothing of what they mean.
+//! The layout of a figure on a picture, as shapes.
 
-use super::axis::Axis;
-use super::colors::{self, Color, GRID, INK, WHITE};
-use super::{Content, Figure, Series};
+use super::clip::{self, Place};
+use super::colors::{self, Color};
+use super::frame::{self, Frame};
+use super::image::reduced;
+use super::shapes::{Field, Shape};
+use super::{Bar, Figure, Layer, Marks, Panel};
+use std::collections::BTreeMap;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Anchor {
-    Start,
-    Middle,
-    End,
-}
-
-/// In pixels from the top left corner, in the order in which they are painted.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Shape {
-    Rect {
-        x: f64,
-        y: f64,
-        w: f64,
-        h: f64,
-        fill: Color,
-    },
-    Line {
-        points: Vec<(f64, f64)>,
-        stroke: Color,
-        width: f64,
-    },
-    /// `y` is the base line. `upwards`: turned to be read from below.
-    Text {
-        x: f64,
-        y: f64,
-        text: String,
-        size: f64,
-        anchor: Anchor,
-        upwards: bool,
-        ink: Color,
-    },
-}
-
-const SMALL: f64 = 12.0;
-const LARGE: f64 = 15.0;
-/// Width of a character over the size of the text.
-const ADVANCE: f64 = 0.6;
-/// Cells of a heat map along each axis; finer ones are averaged.
+/// Cells of an image along each axis; finer ones are averaged.
 const CELLS_MAX: usize = 200;
-
-/// The part of the picture inside the axes.
-#[derive(Clone, Copy)]
-struct Field {
-    left: f64,
-    top: f64,
-    right: f64,
-    bottom: f64,
-}
-
-impl Field {
-    fn x(&self, share: f64) -> f64 {
-        self.left + share * (self.right - self.left)
-    }
-
-    fn y(&self, share: f64) -> f64 {
-        self.bottom - share * (self.bottom - self.top)
-    }
-}
+/// Colours of an image.
+const LEVELS: f64 = 128.0;
+/// How far beyond the field lines are drawn, in shares of it: their thickness is cut off there.
+const BEYOND: f64 = 0.1;
 
 /// The shapes of a figure on a picture of this size.
 pub fn layout(figure: &Figure, width: f64, height: f64) -> Vec<Shape> {
-    let mut out = vec![Shape::Rect { x: 0.0, y: 0.0, w: width, h: height, fill: WHITE }];
-    match &figure.content {
-        Content::Lines { series, log } => lines(figure, series, *log, width, height, &mut out),
-        Content::Heat { rows, columns, cells } => heat(figure, (*rows, *columns), cells, width, height, &mut out),
+    let mut out = vec![frame::ground(width, height)];
+    let mut top = 0.0;
+    if !figure.title.is_empty() {
+        frame::title(&figure.title, Field { left: 0.0, top, right: width, bottom: height }, &mut out);
+        top = 30.0;
+    }
+    let (columns, rows) = (figure.columns.max(1), figure.rows().max(1));
+    let (w, h) = (width / columns as f64, (height - top).max(1.0) / rows as f64);
+    for (k, one) in figure.panels.iter().enumerate() {
+        let (left, top) = ((k % columns) as f64 * w, top + (k / columns) as f64 * h);
+        panel(one, Field { left, top, right: left + w, bottom: top + h }, &mut out);
     }
     out
 }
 
-/// The axes of lines; logarithms of heights that have none are NaN.
-pub fn axes(series: &[Series], log: bool, ticks: (usize, usize)) -> (Axis, Axis) {
-    let points = || series.iter().flat_map(|s| &s.points).filter(|p| p.0.is_finite() && height(p.1, log).is_finite());
-    let x = Axis::over(points().map(|p| p.0), ticks.0.max(2), 0.0);
-    let y = match log {
-        true => Axis::over_logs(points().map(|p| height(p.1, true)), 0.04),
-        false => Axis::over(points().map(|p| p.1), ticks.1.max(2), 0.04),
-    };
-    (x, y)
+fn panel(panel: &Panel, place: Field, out: &mut Vec<Shape>) {
+    let frame = frame::frame(panel, place, out);
+    let mut shapes = vec![];
+    let several = panel.layers.iter().filter(|l| l.touches()).count() > 1;
+    let mut colour = panel.first_colour();
+    for layer in &panel.layers {
+        layer_shapes(
+            layer,
+            &frame,
+            colors::line(colour),
+            if several && layer.touches() { 0.6 } else { 1.0 },
+            &mut shapes,
+        );
+        colour += usize::from(!layer.is_image());
+    }
+    out.push(Shape::Inside { field: frame.field, shapes });
 }
 
-/// A height as the axis counts it.
-pub fn height(y: f64, log: bool) -> f64 {
-    if !log {
-        y
-    } else if y > 0.0 {
-        y.log10()
-    } else {
-        f64::NAN
-    }
-}
-
-fn label(x: f64, y: f64, text: &str, anchor: Anchor) -> Shape {
-    Shape::Text { x, y, text: text.to_owned(), size: SMALL, anchor, upwards: false, ink: INK }
-}
-
-/// Title and names of the axes, and the field that is left.
-fn frame(
-    figure: &Figure,
-    y_axis: &[(f64, String)],
-    width: f64,
-    height: f64,
-    extra: f64,
-    out: &mut Vec<Shape>,
-) -> Field {
-    let widest = y_axis.iter().map(|(_, t)| t.chars().count()).max().unwrap_or(0) as f64;
-    let field = Field {
-        left: 16.0 + widest * SMALL * ADVANCE + if figure.y.is_empty() { 0.0 } else { 20.0 },
-        top: if figure.title.is_empty() { 14.0 } else { 36.0 },
-        right: width - 18.0 - extra,
-        bottom: height - 28.0 - if figure.x.is_empty() { 0.0 } else { 20.0 },
-    };
-    let middle = (field.left + field.right) / 2.0;
-    if !figure.title.is_empty() {
-        let text = figure.title.clone();
-        out.push(Shape::Text {
-            x: middle,
-            y: 24.0,
-            text,
-            size: LARGE,
-            anchor: Anchor::Middle,
-            upwards: false,
-            ink: INK,
-        });
-    }
-    if !figure.x.is_empty() {
-        out.push(label(middle, height - 12.0, &figure.x, Anchor::Middle));
-    }
-    if !figure.y.is_empty() {
-        let (y, text) = ((field.top + field.bottom) / 2.0, figure.y.clone());
-        out.push(Shape::Text { x: 18.0, y, text, size: SMALL, anchor: Anchor::Middle, upwards: true, ink: INK });
-    }
-    field
-}
-
-fn lines(figure: &Figure, series: &[Series], log: bool, width: f64, high: f64, out: &mut Vec<Shape>) {
-    let (x, y) = axes(series, log, ((width / 80.0) as usize, (high / 65.0) as usize));
-    let f = frame(figure, &y.ticks, width, high, 0.0, out);
-    for (at, text) in &x.ticks {
-        let px = f.x(x.share(*at));
-        out.push(Shape::Line { points: vec![(px, f.top), (px, f.bottom)], stroke: GRID, width: 1.0 });
-        out.push(label(px, f.bottom + 16.0, text, Anchor::Middle));
-    }
-    for (at, text) in &y.ticks {
-        let py = f.y(y.share(*at));
-        out.push(Shape::Line { points: vec![(f.left, py), (f.right, py)], stroke: GRID, width: 1.0 });
-        out.push(label(f.left - 6.0, py + 4.0, text, Anchor::End));
-    }
-    let border = vec![(f.left, f.top), (f.left, f.bottom), (f.right, f.bottom)];
-    out.push(Shape::Line { points: border, stroke: INK, width: 1.0 });
-    for (i, s) in series.iter().enumerate() {
-        let place = |p: &(f64, f64)| {
-            let v = height(p.1, log);
-            (p.0.is_finite() && v.is_finite()).then(|| (f.x(x.share(p.0)), f.y(y.share(v))))
-        };
-        let places: Vec<Option<(f64, f64)>> = s.points.iter().map(place).collect();
-        for run in places.split(|p| p.is_none()).filter(|r| !r.is_empty()) {
-            let mut points: Vec<(f64, f64)> = run.iter().flatten().copied().collect();
-            // A point alone is a short stroke.
-            if let [(px, py)] = points[..] {
-                points = vec![(px - 1.5, py), (px + 1.5, py)];
+fn layer_shapes(layer: &Layer, frame: &Frame, color: Color, opacity: f64, out: &mut Vec<Shape>) {
+    let f = &frame.field;
+    let place = |p: &(f64, f64)| Some((frame.x.place(p.0)?, frame.y.place(p.1)?));
+    let pixel = |p: &Place| (f.x(p.0), f.y(p.1));
+    match &layer.marks {
+        Marks::Line(points) => {
+            let places: Vec<Option<Place>> = points.iter().map(place).collect();
+            for run in clip::runs(&places, BEYOND) {
+                let run: Vec<(f64, f64)> = clip::thinned(run, f.wide()).iter().map(pixel).collect();
+                // A point alone is a dot.
+                out.push(match run[..] {
+                    [_] => Shape::Dots { points: run, fill: color, size: 3.0 },
+                    _ => Shape::Line { points: run, stroke: color, width: 1.8 },
+                });
             }
-            out.push(Shape::Line { points, stroke: colors::line(i), width: 1.8 });
+        }
+        Marks::Dots(points) => {
+            let seen = |p: &Place| clip::stroke(*p, *p, BEYOND).is_some();
+            let places = points.iter().filter_map(place).filter(seen).collect();
+            let places = clip::apart(places, f.wide(), f.tall());
+            let size = if places.len() > 500 { 3.0 } else { 5.0 };
+            out.push(Shape::Dots { points: places.iter().map(pixel).collect(), fill: color, size });
+        }
+        Marks::Bars(bars) => bar_shapes(bars, frame, color, opacity, out),
+        Marks::Image { rows, columns, cells } => image(*rows, *columns, cells, frame, out),
+    }
+}
+
+fn bar_shapes(bars: &[Bar], frame: &Frame, fill: Color, opacity: f64, out: &mut Vec<Shape>) {
+    let f = &frame.field;
+    let base = Bar::base(&frame.y);
+    let mut rects = vec![];
+    for b in bars {
+        let (Some(from), Some(to), Some(end)) = (frame.x.place(b.from), frame.x.place(b.to), frame.y.place(b.height))
+        else {
+            continue;
+        };
+        let near = |v: f64| v.clamp(-BEYOND, 1.0 + BEYOND);
+        let (x0, x1) = (f.x(near(from)), f.x(near(to)));
+        let (y0, y1) = (f.y(near(end.max(base))), f.y(near(end.min(base))));
+        // Neighbours are told apart where there is room.
+        let gap = if x1 - x0 > 4.0 { 0.5 } else { 0.0 };
+        rects.push([x0 + gap, y0, (x1 - x0 - 2.0 * gap).max(0.0), y1 - y0]);
+    }
+    if rects.len() as f64 > f.wide() * 2.0 {
+        rects = columns(&rects);
+    }
+    out.push(Shape::Rects { rects, fill, opacity, crisp: false });
+}
+
+/// Bars that are finer than pixels as one for each column of pixels.
+fn columns(rects: &[[f64; 4]]) -> Vec<[f64; 4]> {
+    let mut out: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for [x, y, w, h] in rects {
+        for column in (x.floor() as i64)..=((x + w).ceil() as i64 - 1).max(x.floor() as i64) {
+            let ends = out.entry(column).or_insert((f64::INFINITY, f64::NEG_INFINITY));
+            *ends = (ends.0.min(*y), ends.1.max(y + h));
         }
     }
-    legend(series, f, out);
+    out.into_iter().map(|(x, (y0, y1))| [x as f64, y0, 1.0, y1 - y0]).collect()
 }
 
-/// The names of the lines in the top right corner.
-fn legend(series: &[Series], f: Field, out: &mut Vec<Shape>) {
-    let named: Vec<(usize, &Series)> = series.iter().enumerate().filter(|(_, s)| !s.name.is_empty()).collect();
-    let widest = named.iter().map(|(_, s)| s.name.chars().count()).max().unwrap_or(0) as f64 * SMALL * ADVANCE;
-    if named.is_empty() {
-        return;
-    }
-    let (left, top) = (f.right - widest - 44.0, f.top + 6.0);
-    out.push(Shape::Rect { x: left, y: top, w: widest + 38.0, h: named.len() as f64 * 18.0 + 6.0, fill: WHITE });
-    for (row, (i, s)) in named.into_iter().enumerate() {
-        let y = top + 14.0 + row as f64 * 18.0;
-        let points = vec![(left + 6.0, y - 2.0), (left + 26.0, y - 2.0)];
-        out.push(Shape::Line { points, stroke: colors::line(i), width: 1.8 });
-        out.push(label(left + 32.0, y + 2.0, &s.name, Anchor::Start));
-    }
-}
-
-/// The means of blocks of a matrix, at most so many rows and columns of them; NaN where a block has no number.
-pub fn reduced(size: (usize, usize), cells: &[f64], most: (usize, usize)) -> (usize, usize, Vec<f64>) {
-    let (rows, columns) = (size.0.min(most.0), size.1.min(most.1));
-    let mut out = Vec::with_capacity(rows * columns);
-    for i in 0..rows {
-        for j in 0..columns {
-            let (a, b) = (i * size.0 / rows, (i + 1) * size.0 / rows);
-            let (c, d) = (j * size.1 / columns, (j + 1) * size.1 / columns);
-            let block = (a..b).flat_map(|r| cells[r * size.1 + c..r * size.1 + d].iter().copied());
-            let (sum, n) = block.filter(|v| v.is_finite()).fold((0.0, 0.0), |(s, n), v| (s + v, n + 1.0));
-            out.push(if n > 0.0 { sum / n } else { f64::NAN });
+/// The cells, those of a colour together and neighbours in a row as one.
+fn image(rows: usize, columns: usize, cells: &[f64], frame: &Frame, out: &mut Vec<Shape>) {
+    let (f, size) = (&frame.field, (rows, columns));
+    let (down, across, means) = reduced(size, cells, (CELLS_MAX, CELLS_MAX));
+    let edge = |k: usize, parts: usize, all: usize| (k * all / parts) as f64 - 0.5;
+    let level = |v: f64| match frame.scale.as_ref().map_or(f64::NAN, |s| s.share(v)) {
+        share if share.is_nan() => -1,
+        share => (share.clamp(0.0, 1.0) * LEVELS).round() as i64,
+    };
+    let mut of_level: BTreeMap<i64, Vec<[f64; 4]>> = BTreeMap::new();
+    let x = |k: usize| f.x(frame.x.place(edge(k, across, columns)).unwrap_or(0.0).clamp(-BEYOND, 1.0 + BEYOND)).round();
+    let y = |k: usize| f.y(frame.y.place(edge(k, down, rows)).unwrap_or(0.0).clamp(-BEYOND, 1.0 + BEYOND)).round();
+    for (i, row) in means.chunks(across).enumerate() {
+        let mut j = 0;
+        for run in row.chunk_by(|a, b| level(*a) == level(*b)) {
+            let (x0, x1, y0, y1) = (x(j), x(j + run.len()), y(i), y(i + 1));
+            j += run.len();
+            if x1 > x0 && y1 > y0 {
+                of_level.entry(level(run[0])).or_default().push([x0, y0, x1 - x0, y1 - y0]);
+            }
         }
     }
-    (rows, columns, out)
-}
-
-fn heat(figure: &Figure, size: (usize, usize), cells: &[f64], width: f64, high: f64, out: &mut Vec<Shape>) {
-    let scale = Axis::over(cells.iter().copied(), 6, 0.0);
-    let (down, across) = (cell_axis(size.0), cell_axis(size.1));
-    let widest = scale.ticks.iter().map(|(_, t)| t.chars().count()).max().unwrap_or(0) as f64;
-    let f = frame(figure, &down.ticks, width, high, 30.0 + widest * SMALL * ADVANCE, out);
-    let (rows, columns, means) = reduced(size, cells, (CELLS_MAX, CELLS_MAX));
-    for (k, mean) in means.iter().enumerate() {
-        let (i, j) = ((k / columns) as f64, (k % columns) as f64);
-        // Whole pixels: no light comes through between the cells.
-        let (x0, x1) = (f.x(j / columns as f64).round(), f.x((j + 1.0) / columns as f64).round());
-        let (y0, y1) = (f.y(1.0 - i / rows as f64).round(), f.y(1.0 - (i + 1.0) / rows as f64).round());
-        out.push(Shape::Rect { x: x0, y: y0, w: x1 - x0, h: y1 - y0, fill: colors::heat(scale.share(*mean)) });
+    for (level, rects) in of_level {
+        let share = if level < 0 { f64::NAN } else { level as f64 / LEVELS };
+        out.push(Shape::Rects { rects, fill: colors::heat(share), opacity: 1.0, crisp: true });
     }
-    for (at, text) in &across.ticks {
-        out.push(label(f.x((at + 0.5) / size.1 as f64), f.bottom + 16.0, text, Anchor::Middle));
-    }
-    for (at, text) in &down.ticks {
-        out.push(label(f.left - 6.0, f.y(1.0 - (at + 0.5) / size.0 as f64) + 4.0, text, Anchor::End));
-    }
-    for k in 0..64 {
-        let share = f64::from(k) / 64.0;
-        let (y0, y1) = (f.y(share + 1.0 / 64.0).round(), f.y(share).round());
-        let fill = colors::heat((f64::from(k) + 0.5) / 64.0);
-        out.push(Shape::Rect { x: f.right + 10.0, y: y0, w: 12.0, h: y1 - y0, fill });
-    }
-    for (at, text) in &scale.ticks {
-        out.push(label(f.right + 27.0, f.y(scale.share(*at)) + 4.0, text, Anchor::Start));
-    }
-}
-
-/// Whole numbers of cells as ticks.
-fn cell_axis(n: usize) -> Axis {
-    let mut axis = Axis::over([0.0, n.saturating_sub(1) as f64].into_iter(), 8, 0.0);
-    axis.ticks.retain(|(at, _)| at.fract() == 0.0 && *at >= 0.0 && *at < n.max(1) as f64);
-    axis
 }

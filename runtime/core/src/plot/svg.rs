@@ -1,8 +1,8 @@
 //! A scene as SVG.
 
 use super::colors::Color;
-use super::scene::{Anchor, Shape};
-use std::fmt::Write;
+use super::shapes::{Anchor, Shape};
+use std::fmt::{Result, Write};
 
 /// The text of the file.
 pub fn write(scene: &[Shape], width: u32, height: u32) -> String {
@@ -18,21 +18,37 @@ pub fn write(scene: &[Shape], width: u32, height: u32) -> String {
     out
 }
 
-fn one(out: &mut String, shape: &Shape) -> std::fmt::Result {
+fn one(out: &mut String, shape: &Shape) -> Result {
     match shape {
-        Shape::Rect { x, y, w, h, fill } => {
-            let (x, y, w, h) = (short(*x), short(*y), short(*w), short(*h));
-            writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" fill=\"{}\"/>", hex(*fill))
+        Shape::Rects { rects, fill, opacity, crisp } => {
+            let looks = if *crisp { " shape-rendering=\"crispEdges\"" } else { "" };
+            let opacity = if *opacity < 1.0 { format!(" fill-opacity=\"{}\"", short(*opacity)) } else { String::new() };
+            let looks = format!("fill=\"{}\"{opacity}{looks}", hex(*fill));
+            if let [[x, y, w, h]] = rects[..] {
+                let (x, y, w, h) = (short(x), short(y), short(w), short(h));
+                return writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" {looks}/>");
+            }
+            out.push_str("<path d=\"");
+            for [x, y, w, h] in rects {
+                let (w, h) = (short(*w), short(*h));
+                write!(out, "M{} {}h{w}v{h}h-{w}z", short(*x), short(*y))?;
+            }
+            writeln!(out, "\" {looks}/>")
         }
         Shape::Line { points, stroke, width } => {
             let all: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect();
-            writeln!(
-                out,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"/>",
-                all.join(" "),
-                hex(*stroke),
-                short(*width)
-            )
+            let (points, stroke, width) = (all.join(" "), hex(*stroke), short(*width));
+            let looks = format!("fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
+            writeln!(out, "<polyline points=\"{points}\" {looks}/>")
+        }
+        Shape::Dots { points, fill, size } => {
+            // Strokes of no length with round ends.
+            out.push_str("<path d=\"");
+            for (x, y) in points {
+                write!(out, "M{} {}h0", short(*x), short(*y))?;
+            }
+            let looks = format!("stroke=\"{}\" stroke-width=\"{}\" stroke-linecap=\"round\"", hex(*fill), short(*size));
+            writeln!(out, "\" fill=\"none\" {looks}/>")
         }
         Shape::Text { x, y, text, size, anchor, upwards, ink } => {
             let anchor = match anchor {
@@ -42,13 +58,17 @@ fn one(out: &mut String, shape: &Shape) -> std::fmt::Result {
             };
             let (x, y) = (short(*x), short(*y));
             let turn = if *upwards { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
-            writeln!(
-                out,
-                "<text x=\"{x}\" y=\"{y}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"{turn}>{}</text>",
-                short(*size),
-                hex(*ink),
-                escaped(text)
-            )
+            let looks = format!("font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"", short(*size), hex(*ink));
+            writeln!(out, "<text x=\"{x}\" y=\"{y}\" {looks}{turn}>{}</text>", escaped(text))
+        }
+        Shape::Inside { field, shapes } => {
+            // A drawing inside the drawing, which cuts off what lies outside of it, needs no name: names of several pictures
+            // of a page are one space.
+            let (x, y) = (short(field.left), short(field.top));
+            let (w, h) = (short(field.wide()), short(field.tall()));
+            writeln!(out, "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" viewBox=\"{x} {y} {w} {h}\">")?;
+            shapes.iter().try_for_each(|s| one(out, s))?;
+            writeln!(out, "</svg>")
         }
     }
 }
@@ -56,7 +76,8 @@ fn one(out: &mut String, shape: &Shape) -> std::fmt::Result {
 /// At most two decimals.
 fn short(v: f64) -> String {
     let text = format!("{v:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.to_owned() }
 }
 
 fn hex([r, g, b]: Color) -> String {
@@ -64,5 +85,5 @@ fn hex([r, g, b]: Color) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(|c: char| c.is_control(), " ")
+    super::text::plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
