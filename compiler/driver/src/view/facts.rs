@@ -142,6 +142,8 @@ impl Program {
                 "run": graph_facts::of(&backend, &graph, &asked.sources),
                 "written": graph_facts::as_traced(&called.graph, &asked.sources),
                 "mesh": graph_facts::mesh(&called.graph, &asked.sources),
+                "products": graph_facts::products(&called.graph, &asked.sources),
+                "again": graph_facts::again(&backend, &asked.sources),
             }))
         };
         shown().unwrap_or_else(|found: Vec<Diagnostic>| {
