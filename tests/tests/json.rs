@@ -76,7 +76,9 @@ fn a_line_is_a_part_of_its_graph() {
     assert_eq!(part["nodes"], nodes.map(|n| n["id"].clone()).collect::<Value>());
     let group = part["groups"][0].as_u64().unwrap_or(99) as usize;
     let schedule = &lines[1]["graph"]["groups"][group]["schedule"];
-    assert!(schedule.as_array().is_some_and(|s| s.iter().any(|d| d.as_str().is_some_and(|d| d.starts_with("vectorize")))));
+    assert!(
+        schedule.as_array().is_some_and(|s| s.iter().any(|d| d.as_str().is_some_and(|d| d.starts_with("vectorize"))))
+    );
 }
 
 #[test]

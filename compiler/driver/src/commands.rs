@@ -1,8 +1,8 @@
 //! The commands of the command line.
 
 use crate::cli::{CacheAction, Cli, Color, Command, Ir, JupyterAction, OfFunction, arguments};
-use crate::format::Then;
 use crate::explain::function::compared;
+use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out, out_json, topic_shown};
 use crate::render::Style;
 use crate::target::Choice;
@@ -197,7 +197,9 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
                 setup.show(&[d], &SourceMap::default());
                 if setup.global.json {
                     let file = path.display().to_string();
-                    out_json(&json!({"schema": 1, "file": file, "ok": false, "errors": 1, "warnings": 0, "compared": []}));
+                    out_json(
+                        &json!({"schema": 1, "file": file, "ok": false, "errors": 1, "warnings": 0, "compared": []}),
+                    );
                 }
                 errors += 1;
                 continue;
@@ -210,7 +212,9 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
             let compared = compared(&checked.kept, &checked.sources);
             let warnings = checked.diagnostics.len() - wrong;
             let file = path.display().to_string();
-            out_json(&json!({"schema": 1, "file": file, "ok": wrong == 0, "errors": wrong, "warnings": warnings, "compared": compared}));
+            out_json(
+                &json!({"schema": 1, "file": file, "ok": wrong == 0, "errors": wrong, "warnings": warnings, "compared": compared}),
+            );
         } else if setup.global.verbose {
             out(&kept_checks(&checked));
         }

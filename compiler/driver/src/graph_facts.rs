@@ -317,7 +317,14 @@ fn group(graph: &Graph, planned: &Planned, sources: &SourceMap) -> GroupFacts {
     };
     let [members, inputs, roots] = [&group.members, &group.inputs, &group.roots].map(|v| ids(v));
     let schedule = planned.schedule.as_ref().map(directives).unwrap_or_default();
-    GroupFacts { name, members, inputs, roots, schedule, place: Place::of(graph.node(group.roots[0]).origin.span, sources) }
+    GroupFacts {
+        name,
+        members,
+        inputs,
+        roots,
+        schedule,
+        place: Place::of(graph.node(group.roots[0]).origin.span, sources),
+    }
 }
 
 /// `vectorize axis="i1", lanes=8`: the directives of a schedule, without the words around them.

@@ -7,9 +7,9 @@ use crate::explain::line::Line;
 use crate::graph_facts;
 use crate::program::{Setup, out, out_json};
 use crate::regions::as_run;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Span};
@@ -75,9 +75,18 @@ fn explain(setup: &Setup, loaded: &Loaded, name: &str, meant: Meant) -> u8 {
                 setup.show(&[*why], &sources);
                 return 1;
             }
-            if setup.global.json {
+            let as_graph = calls.iter().find(|(_, f)| f.effect == Effect::Graph && meant.1.is_some());
+            if setup.global.json && as_graph.is_none() {
                 calls.iter().for_each(|(_, f)| out_json(&head(f, signature(f), &sources)));
                 return 0;
+            }
+            // A line is looked at as the first call has it that has a graph.
+            if let Some((inst, _)) = as_graph {
+                if !setup.global.json {
+                    out(&format!("{}; its first call is\n", why.message));
+                }
+                let asked = Asked::instance(program.clone(), sources, *inst, why.span);
+                return whole(setup, &asked, meant);
             }
             out(&format!("{}\n", why.message));
             out("the program calls it as\n");
@@ -334,7 +343,11 @@ pub fn place(setup: &Setup, place: &Place, of: &OfFunction) -> u8 {
         setup.show(&checked.diagnostics, &checked.sources);
         return 1;
     }
-    let said = |text: &str| if !setup.global.json { out(text) };
+    let said = |text: &str| {
+        if !setup.global.json {
+            out(text)
+        }
+    };
     let Some((item, _)) = found else {
         said("nothing of the program stands there\n");
         return 0;
@@ -350,7 +363,11 @@ pub fn place(setup: &Setup, place: &Place, of: &OfFunction) -> u8 {
         }
         None => {
             if types.is_none() {
-                said("no function is there, and no expression; `FILE:LINE:COLUMN` shows the type of one\n");
+                said(
+                    "no function is there, and no expression; `FILE:LINE:COLUMN` shows the type of one\n\
+                     statements of the file itself are host code: they run one after the other, and neighbours that only \
+                     compute tensors become a graph when they run\n",
+                );
             }
             0
         }

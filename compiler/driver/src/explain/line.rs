@@ -170,5 +170,6 @@ fn cost(k: &Kernel) -> String {
     let fused = k.fused.map_or_else(String::new, |n| format!(", {} together", counted(n, "operation")));
     let bytes = [k.read, k.written].map(human_bytes);
     let [read, written] = bytes;
-    format!(" ({}){fused}: reads {read}, writes {written}, {} flops", k.kind, k.flops)
+    let flops = if k.flops > 0 { format!(", {} flops", k.flops) } else { String::new() };
+    format!(" ({}){fused}: reads {read}, writes {written}{flops}", k.kind)
 }
