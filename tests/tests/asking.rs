@@ -281,9 +281,9 @@ fn explain_says_what_a_line_became_and_why() {
         ": return op.softmax(op.relu(x @ w + b), -1)\n  tensor code",
         "dot: Tensor[8, 24, f32], 768 B, 6144 flops\n",
         "(part of softmax)",
-        "computed by\n    1 dot_fused (product), 3 operations together: reads",
+        "computed by\n    1 dot (product): reads",
         "schedule: registers",
-        "what keeps them from others, by rule\n    1 dot_fused and 2 ",
+        "what keeps them from others, by rule\n    1 dot and 2 mul_fused: ",
     ];
     told(PROGRAM, &[&format!("main.tsr:{line}")], &parts);
     let again = "def f(x: Tensor[N, N, f32]) -> Tensor[N, N, f32]:\n    a = op.exp(x)\n    b = a @ x\n    c = b @ b\n    return c @ c @ a\n";

@@ -167,7 +167,8 @@ fn operation(n: &NodeFacts) -> String {
 
 /// What a kernel costs.
 fn cost(k: &Kernel) -> String {
-    let fused = k.fused.map_or_else(String::new, |n| format!(", {} together", counted(n, "operation")));
+    let several = k.fused.filter(|n| *n > 1);
+    let fused = several.map_or_else(String::new, |n| format!(", {n} operations together"));
     let bytes = [k.read, k.written].map(human_bytes);
     let [read, written] = bytes;
     let flops = if k.flops > 0 { format!(", {} flops", k.flops) } else { String::new() };
