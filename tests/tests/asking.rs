@@ -268,6 +268,47 @@ fn explain_takes_a_place() {
 }
 
 #[test]
+fn explain_says_what_a_line_became_and_why() {
+    let told = |source: &str, args: &[&str], parts: &[&str]| {
+        let r = with_files(&[("main.tsr", source)], &[&["explain"], args].concat());
+        assert_eq!((r.code, &*r.err), (0, ""), "{args:?}");
+        for part in parts {
+            assert!(r.out.contains(part), "{args:?}: `{part}` is not in\n{}", r.out);
+        }
+    };
+    let line = PROGRAM.lines().position(|l| l.contains("op.softmax")).unwrap_or(0) + 1;
+    let parts = [
+        ": return op.softmax(op.relu(x @ w + b), -1)\n  tensor code",
+        "dot: Tensor[8, 24, f32], 768 B, 6144 flops\n",
+        "(part of softmax)",
+        "computed by\n    1 dot (product): reads",
+        "schedule: registers",
+        "what keeps them from others, by rule\n    1 dot and 2 mul_fused: ",
+    ];
+    told(PROGRAM, &[&format!("main.tsr:{line}")], &parts);
+    let again = "def f(x: Tensor[N, N, f32]) -> Tensor[N, N, f32]:\n    a = op.exp(x)\n    b = a @ x\n    c = b @ b\n    return c @ c @ a\n";
+    let parts =
+        ["exp is computed again, 1 operation in about", "as keeping it would hold 1.0 KiB where memory is fullest"];
+    told(again, &["main.tsr:2", "--sizes", "N=16", "--memory", "4KiB"], &parts);
+    let summed = "def g(x: Tensor[B@dp, D, f32], y: Tensor[B@dp, C, f32]):\n    return x.T @ y\n";
+    let sums = [
+        "all_to_all dp",
+        "an exchange: device 0 sends 3.0 KiB",
+        "sums move, 3072 numbers between all devices; operands would be",
+    ];
+    told(summed, &["main.tsr:2", "--sizes", "B=4096,D=64,C=16,dp=4"], &sums);
+    let few = ["operands move, ", " numbers between all devices; sums would be "];
+    told(summed, &["main.tsr:2", "--sizes", "B=1024,D=4096,C=4096,dp=4"], &few);
+    let template = "def f(x):\n    y = op.exp(x)\n    return y + 1.0\n\nprint(f(op.ones((3,))).sum())\n";
+    told(
+        template,
+        &["main.tsr:2"],
+        &["is a template", "its first call is\nf(x: Tensor[3, f32])", "exp: Tensor[3, f32]"],
+    );
+    told(PROGRAM, &["main.tsr:3"], &["host code"]);
+}
+
+#[test]
 fn a_call_is_planned() {
     let r = tool(PROGRAM, &["plan", "--function", "layer", "--sizes", "N=1024,D=512,H=2048", "--topology", "a100"]);
     assert_eq!((r.code, &*r.err), (0, ""));

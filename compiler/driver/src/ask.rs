@@ -130,6 +130,15 @@ struct Sizes {
 }
 
 impl Asked {
+    /// A function as a call of the program makes it.
+    pub fn instance(program: Arc<Program>, sources: SourceMap, inst: InstId, head: Span) -> Asked {
+        let f = &program.insts[inst.0 as usize];
+        let name = |l: &tessera_core::ir::LocalId| f.locals[l.0 as usize].name.clone();
+        let params = f.params.iter().map(|l| Parameter { name: name(l), span: head, default: None }).collect();
+        let function = Function { name: f.name.clone(), inst, params, chosen: vec![], head };
+        Asked { program, sources, function }
+    }
+
     /// The instance.
     pub fn inst(&self) -> &FnInst {
         &self.program.insts[self.function.inst.0 as usize]

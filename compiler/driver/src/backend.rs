@@ -31,6 +31,7 @@ use tessera_base::bug;
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::late_exchanges::starts;
 use tessera_graph::place_buffers::{in_place, place_buffers};
+use tessera_graph::recompute::GivenUp;
 use tessera_ir::graph::{Graph, NodeId, NodeType, Reason};
 use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
 use tessera_ir::prim::{row, written_base};
@@ -95,6 +96,8 @@ pub struct Backend {
     warned: Cell<bool>,
     /// What is said about graphs in which values are computed again.
     notes: RefCell<Vec<String>>,
+    /// Values that are computed again in graphs that were too large.
+    given_up: RefCell<Vec<GivenUp>>,
     /// Graphs before and after optimisation, where someone wants to see them.
     seen: RefCell<Option<Vec<(Graph, Graph)>>>,
     /// Kernels compiled and found, with the time until they were there.
@@ -167,6 +170,7 @@ impl Backend {
             fingerprint,
             warned: Cell::new(false),
             notes: RefCell::new(vec![]),
+            given_up: RefCell::new(vec![]),
             seen: RefCell::new(None),
             compiled: Cell::new((0, 0, Duration::ZERO)),
         }

@@ -32,7 +32,7 @@ pub struct Global {
     /// The order that sums keep: deterministic, fast or kahan_sum
     #[arg(long, global = true, default_value = "deterministic", value_name = "POLICY")]
     pub policy: String,
-    /// Diagnostics as JSON, one object a line, on stderr
+    /// Results as JSON on stdout, diagnostics as JSON on stderr, one object a line (docs/json.md)
     #[arg(long, global = true)]
     pub json: bool,
     /// When to color
@@ -207,7 +207,8 @@ pub enum Command {
     /// Explain a diagnostic code (`E0201`), an operator (`softmax`), a function of a file, or all codes
     ///
     /// Of a function: its signature with full types, what it does besides computing tensors, what it compares when it runs,
-    /// its kernels and what keeps them apart, its memory. Nothing runs.
+    /// its kernels and what keeps them apart, its memory. Of a line besides: its operations, the kernels that compute them with
+    /// their schedules, what was weighed against what. Nothing runs.
     Explain {
         /// A code or an operator; with `--function`, a file; `FILE:LINE` or `FILE:LINE:COLUMN` is the function there
         topic: Option<String>,

@@ -1,12 +1,14 @@
 //! The commands of the command line.
 
 use crate::cli::{CacheAction, Cli, Color, Command, Ir, JupyterAction, OfFunction, arguments};
+use crate::explain::function::compared;
 use crate::format::Then;
-use crate::program::{self, CheckedFile, Setup, check_only, out};
+use crate::program::{self, CheckedFile, Setup, check_only, out, out_json, topic_shown};
 use crate::render::Style;
 use crate::target::Choice;
 use crate::{doctor, emit, explain, files, format};
 use clap::{CommandFactory, Parser};
+use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tessera_base::{Code, Diagnostic, Span};
@@ -96,8 +98,11 @@ pub fn main(stack_bytes: usize) -> u8 {
         }
         Some(Command::Help { topic }) => crate::help::help(&setup, topic.as_deref()),
         Some(Command::Doctor) => {
-            let (text, ok) = doctor::doctor(&setup.cache());
-            out(&text);
+            let (parts, ok) = doctor::doctor(&setup.cache());
+            match setup.global.json {
+                true => out_json(&json!({"schema": 1, "ok": ok, "parts": parts})),
+                false => out(&doctor::text(&parts)),
+            }
             u8::from(!ok)
         }
         Some(Command::Cache { action }) => cache(&setup, action),
@@ -121,7 +126,7 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
         (_, None, Some(place)) => explain::place(setup, &place, of),
         (_, None, None) => match explain::explain(topic) {
             Ok(text) => {
-                out(&text);
+                topic_shown(setup, topic, &text);
                 0
             }
             Err(why) => {
@@ -190,16 +195,30 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
             Ok(l) => l,
             Err(d) => {
                 setup.show(&[d], &SourceMap::default());
+                if setup.global.json {
+                    let file = path.display().to_string();
+                    out_json(
+                        &json!({"schema": 1, "file": file, "ok": false, "errors": 1, "warnings": 0, "compared": []}),
+                    );
+                }
                 errors += 1;
                 continue;
             }
         };
         let checked = check_only(setup, &loaded);
         setup.show(&checked.diagnostics, &checked.sources);
-        if setup.global.verbose {
+        let wrong = checked.diagnostics.iter().filter(|d| d.is_error()).count();
+        if setup.global.json {
+            let compared = compared(&checked.kept, &checked.sources);
+            let warnings = checked.diagnostics.len() - wrong;
+            let file = path.display().to_string();
+            out_json(
+                &json!({"schema": 1, "file": file, "ok": wrong == 0, "errors": wrong, "warnings": warnings, "compared": compared}),
+            );
+        } else if setup.global.verbose {
             out(&kept_checks(&checked));
         }
-        errors += checked.diagnostics.iter().filter(|d| d.is_error()).count();
+        errors += wrong;
     }
     u8::from(errors > 0)
 }
@@ -223,6 +242,12 @@ fn cache(setup: &Setup, action: Option<CacheAction>) -> u8 {
         return 1;
     };
     let done = match action {
+        None | Some(CacheAction::List) if setup.global.json => cache.list().map(|entries| {
+            let bytes: u64 = entries.iter().map(|e| e.bytes).sum();
+            let entry = |e: &crate::cache::Entry| json!({"name": e.name, "bytes": e.bytes});
+            let listed = action.map(|_| entries.iter().map(entry).collect::<Vec<_>>());
+            out_json(&json!({"schema": 1, "folder": dir, "kernels": entries.len(), "bytes": bytes, "limit": cache.limit(), "entries": listed}));
+        }),
         None | Some(CacheAction::List) => cache.list().map(|entries| {
             for e in entries.iter().filter(|_| action.is_some()) {
                 out(&format!("{:>10}  {}\n", e.bytes, e.name));
@@ -231,6 +256,9 @@ fn cache(setup: &Setup, action: Option<CacheAction>) -> u8 {
             let limit = human_bytes(cache.limit());
             out(&format!("{} kernels, {total} of at most {limit} in {dir}\n", entries.len()));
         }),
+        Some(CacheAction::Clear) if setup.global.json => {
+            cache.clear().map(|n| out_json(&json!({"schema": 1, "folder": dir, "removed": n})))
+        }
         Some(CacheAction::Clear) => cache.clear().map(|n| out(&format!("{n} kernels removed from {dir}\n"))),
     };
     match done {

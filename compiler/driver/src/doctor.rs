@@ -1,6 +1,7 @@
 //! `tessera doctor`: what this machine offers and what is missing.
 
 use crate::cache::DiskCache;
+use serde::Serialize;
 use std::fmt::Write;
 use tessera_llvm::HostTarget;
 use tessera_ops::prim::Order;
@@ -8,13 +9,28 @@ use tessera_runtime::cuda::{self, Facts, Gpu};
 use tessera_runtime::fault::human_bytes;
 use tessera_runtime::opencl::{self, Accelerator};
 
-/// The report, and whether everything that running programs needs is there.
-pub fn doctor(cache: &DiskCache) -> (String, bool) {
+/// A part of what programs may need.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Part {
+    pub name: String,
+    pub ok: bool,
+    pub text: String,
+}
+
+/// The report for people.
+pub fn text(parts: &[Part]) -> String {
     let mut out = String::new();
+    for Part { name, ok, text } in parts {
+        let _ = writeln!(out, "{} {name:<12} {text}", if *ok { "ok     " } else { "missing" });
+    }
+    out
+}
+
+/// The parts, and whether everything that running programs needs is there.
+pub fn doctor(cache: &DiskCache) -> (Vec<Part>, bool) {
+    let mut out = vec![];
     let mut ok = true;
-    let mut line = |name: &str, good: bool, text: String| {
-        let _ = writeln!(out, "{} {name:<12} {text}", if good { "ok     " } else { "missing" });
-    };
+    let mut line = |name: &str, ok: bool, text: String| out.push(Part { name: name.into(), ok, text });
     line("tessera", true, env!("CARGO_PKG_VERSION").to_owned());
     let cores = tessera_abi::cores();
     line("cpu", true, format!("{cores} threads, {} of memory", human_bytes(tessera_runtime::tensor::memory_limit())));

@@ -10,10 +10,12 @@ pub mod feed;
 use crate::ask;
 use crate::backend::Backend;
 use crate::cli::{Choice, Ir, OfFunction};
-use crate::program::{Setup, checked, out, prepare};
+use crate::kernel_table::KernelTable;
+use crate::program::{Setup, checked, out, out_json, prepare};
 use crate::regions::as_run;
 use crate::target::Target;
 use feed::Level;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
@@ -33,7 +35,7 @@ pub const AS_IT_IS: &str = "none";
 fn model(setup: &Setup, path: &Path) -> u8 {
     match tessera_onnx::module(&path.to_string_lossy()) {
         Ok(text) => {
-            out(&text);
+            give(setup, "tsr", &[], &text, None);
             0
         }
         Err(why) => {
@@ -41,6 +43,15 @@ fn model(setup: &Setup, path: &Path) -> u8 {
             setup.show(&[why.notes.into_iter().fold(d, Diagnostic::note)], &SourceMap::default());
             1
         }
+    }
+}
+
+/// Writes what something becomes, in one form; `notes` say what was chosen.
+pub fn give(setup: &Setup, form: &str, notes: &[String], text: &str, table: Option<&[KernelTable]>) {
+    if setup.global.json {
+        out_json(&json!({"schema": 1, "form": form, "notes": notes, "text": text, "kernels": table}));
+    } else {
+        out(text);
     }
 }
 
@@ -54,9 +65,12 @@ fn misused(setup: &Setup, message: String, help: String) -> u8 {
 pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>, of: &OfFunction) -> u8 {
     let after = match after.map(|a| a.strip_prefix("after:").unwrap_or(a)) {
         Some("list") => {
-            out(&format!("{AS_IT_IS:<16} The graph as it is traced, or read, without any pass\n"));
-            for pass in tessera_graph::PIPELINE {
-                out(&format!("{:<16} {}\n", pass.name, pass.doc));
+            let none = (AS_IT_IS, "The graph as it is traced, or read, without any pass");
+            for (name, doc) in std::iter::once(none).chain(tessera_graph::PIPELINE.iter().map(|p| (p.name, p.doc))) {
+                match setup.global.json {
+                    true => out_json(&json!({"schema": 1, "pass": name, "text": doc})),
+                    false => out(&format!("{name:<16} {doc}\n")),
+                }
             }
             return 0;
         }
@@ -113,7 +127,7 @@ pub fn emit(setup: &Setup, path: &Path, ir: Ir, after: Option<&str>, of: &OfFunc
 fn program(setup: &Setup, loaded: &Loaded, ir: Ir, after: Option<&str>) -> u8 {
     let Some(ready) = prepare(setup, loaded) else { return 1 };
     if ir == Ir::Host {
-        out(&format!("{:#?}\n", ready.lowered.host));
+        give(setup, &ir.name(), &[], &format!("{:#?}\n", ready.lowered.host), None);
         return 0;
     }
     tessera_runtime::io::sandbox::start();
@@ -138,7 +152,10 @@ fn program(setup: &Setup, loaded: &Loaded, ir: Ir, after: Option<&str>) -> u8 {
             (None, None) => graph,
         };
         match text_of(texts.as_ref().unwrap_or(&backend), &shown, ir) {
-            Ok(text) => out(&text),
+            Ok(text) => {
+                let backend = texts.as_ref().unwrap_or(&backend);
+                give(setup, &ir.name(), &[], &text, table(setup, backend, &shown, ir).as_deref());
+            }
             Err(d) => {
                 setup.show(&[*d], &ready.sources);
                 return 1;
@@ -154,13 +171,13 @@ fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&s
     let inst = asked.function.inst;
     match ir {
         Ir::Core => {
-            out(&before_graphs(&asked, ir).unwrap_or_default());
+            give(setup, &ir.name(), &[], &before_graphs(&asked, ir).unwrap_or_default(), None);
             return 0;
         }
         Ir::Host if Level::of(&loaded.text).is_none() => {
             let lowered = lower::lower_roots(&asked.program, &[inst], lower::Options::default());
             setup.show(&lowered.diagnostics, &asked.sources);
-            out(&format!("{:#?}\n", lowered.host));
+            give(setup, &ir.name(), &[], &format!("{:#?}\n", lowered.host), None);
             return 0;
         }
         Ir::Host | Ir::Ast if Level::of(&loaded.text).is_some() => {
@@ -168,25 +185,27 @@ fn function(setup: &Setup, loaded: &Loaded, name: &str, ir: Ir, after: Option<&s
             return misused(setup, text, "it becomes graph, kernels, schedule, tile, llvm and asm".into());
         }
         Ir::Ast => {
-            out(&before_graphs(&asked, ir).unwrap_or_default());
+            give(setup, &ir.name(), &[], &before_graphs(&asked, ir).unwrap_or_default(), None);
             return 0;
         }
         _ => {}
     }
-    let shown = || -> Result<String, Vec<Diagnostic>> {
+    let shown = || -> Result<_, Vec<Diagnostic>> {
         let called = asked.call(setup, of)?;
         let backend = setup.texts();
         let graph = match after {
             Some(pass) => tessera_graph::run_until(&called.graph, pass).unwrap_or(called.graph),
             None => as_run(&backend, &called.graph, asked.function.head).map_err(|d| vec![*d])?,
         };
-        let notes: String =
-            called.notes.iter().map(|note| format!("{} {note}\n", comment(backend.texts(), ir))).collect();
-        Ok(notes + &text_of(&backend, &graph, ir).map_err(|d| vec![*d])?)
+        let mark = |note: &String| format!("{} {note}\n", comment(backend.texts(), ir));
+        // Notes stand in the text, or beside it.
+        let marked: String = called.notes.iter().filter(|_| !setup.global.json).map(mark).collect();
+        let text = marked + &text_of(&backend, &graph, ir).map_err(|d| vec![*d])?;
+        Ok((called.notes, text, table(setup, &backend, &graph, ir)))
     };
     match shown() {
-        Ok(text) => {
-            out(&text);
+        Ok((notes, text, table)) => {
+            give(setup, &ir.name(), &notes, &text, table.as_deref());
             0
         }
         Err(found) => asked.refused(setup, &found),
@@ -237,7 +256,7 @@ fn core(setup: &Setup, loaded: &Loaded) -> u8 {
     setup.show(&file.diagnostics, &file.sources);
     match file.program.filter(|_| !file.diagnostics.iter().any(Diagnostic::is_error)) {
         Some(program) => {
-            out(&tessera_core::text::print(&program, false));
+            give(setup, Ir::Core.name().as_str(), &[], &tessera_core::text::print(&program, false), None);
             0
         }
         None => 1,
@@ -246,15 +265,14 @@ fn core(setup: &Setup, loaded: &Loaded) -> u8 {
 
 fn ast(setup: &Setup, loaded: &tessera_resolve::source::Loaded) -> u8 {
     let split = tessera_grammar::split(&loaded.text);
-    let mut errors = split.diagnostics.len();
+    let (mut errors, mut text) = (split.diagnostics.len(), String::new());
     for item in &split.items {
-        let text = loaded.text.get(item.range.start as usize..item.range.end as usize).unwrap_or("");
-        let parsed = tessera_grammar::parse_item(text, tessera_base::ItemId(0));
+        let of = loaded.text.get(item.range.start as usize..item.range.end as usize).unwrap_or("");
+        let parsed = tessera_grammar::parse_item(of, tessera_base::ItemId(0));
         errors += parsed.diagnostics.len();
-        for stmt in &parsed.stmts {
-            out(&format!("{stmt:#?}\n"));
-        }
+        parsed.stmts.iter().for_each(|stmt| text.push_str(&format!("{stmt:#?}\n")));
     }
+    give(setup, &Ir::Ast.name(), &[], &text, None);
     if errors > 0 {
         let checked = crate::program::check(loaded);
         setup.show(&checked.diagnostics, &checked.sources);
@@ -292,6 +310,12 @@ pub fn text_of(backend: &Backend, graph: &Graph, ir: Ir) -> Result<String, Box<D
         }
     }
     Ok(text)
+}
+
+/// The table of kernels as data, where that is what is asked for.
+fn table(setup: &Setup, backend: &Backend, graph: &Graph, ir: Ir) -> Option<Vec<KernelTable>> {
+    let is_wanted = setup.global.json && ir == Ir::Kernels;
+    is_wanted.then(|| vec![crate::kernel_table::table(graph, &backend.groups(graph))])
 }
 
 /// A kernel as Tile IR, LLVM IR or assembly.

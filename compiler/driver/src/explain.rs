@@ -1,5 +1,6 @@
 //! `tessera explain`: the page of a diagnostic code, an operator, the list of codes, or a function of a file.
 
+mod line;
 pub mod function;
 
 pub use function::{Place, function, place};

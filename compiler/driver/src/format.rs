@@ -2,6 +2,7 @@
 
 use crate::files::{self, NoTexts, OneText};
 use crate::render::{Style, render};
+use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +43,12 @@ fn one(path: &Path, then: Then, style: Style) -> bool {
         }
     };
     let same = formatted == *loaded.text;
+    if style.json && then != Then::Write {
+        let text = (then == Then::Print).then_some(&formatted);
+        let said = json!({"schema": 1, "file": path.display().to_string(), "canonical": same, "text": text});
+        let written = writeln!(std::io::stdout(), "{said}").is_ok();
+        return written && (same || then == Then::Print);
+    }
     if then == Then::Check {
         if !same {
             eprintln!("{} is not in canonical form", path.display());

@@ -7,13 +7,16 @@ use std::collections::BTreeSet;
 use tessera_base::{Mesh, Span};
 use tessera_graph::fuse::unfused;
 use tessera_graph::place_buffers::lives;
-use tessera_ir::graph::{Graph, NodeId, Reason};
+use tessera_graph::recompute::GivenUp;
+use tessera_ir::graph::{Graph, Node, NodeId, Reason};
 use tessera_ir::graph_text;
 use tessera_ir::group::Partition;
-use tessera_ir::prim::row;
+use tessera_ir::prim::{Site, row};
+use tessera_ir::schedule::{self, Schedule};
 use tessera_ops::prim::Prim;
 use tessera_resolve::source::SourceMap;
 use tessera_shard::layout::{self, NodeLayout};
+use tessera_shard::partial_products::Weighed;
 use tessera_shard::spmd_partition;
 
 /// Of a graph on a mesh, so many values are shown with their blocks.
@@ -50,6 +53,12 @@ pub struct NodeFacts {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub layout: String,
     pub bytes: u64,
+    /// Operations on numbers.
+    #[serde(default)]
+    pub flops: u64,
+    /// Of an exchange: bytes that the first device sends to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<u64>,
     pub operands: Vec<u32>,
     /// `input`, `constant`, `exchange`, `loop`, `view` or `work`.
     pub kind: String,
@@ -70,7 +79,36 @@ pub struct GroupFacts {
     pub members: Vec<u32>,
     pub inputs: Vec<u32>,
     pub roots: Vec<u32>,
+    /// What the scheduler chose, as the text of the schedule has it; empty of what has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<String>,
     pub place: Option<Place>,
+}
+
+/// A product over a split dim: what devices send of it, and what they would send the other way.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ProductFacts {
+    pub place: Option<Place>,
+    /// The axes that split the contracted dim.
+    pub axes: Vec<String>,
+    /// `sums` or `operands`: what moves.
+    pub moves: String,
+    /// Numbers that all devices together send of the one, and would send of the other.
+    pub sums: f64,
+    pub operands: f64,
+}
+
+/// A value that is computed again, so that less memory is needed, and what was weighed for it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct AgainFacts {
+    pub place: Option<Place>,
+    pub op: String,
+    /// Operations that are computed again for it.
+    pub steps: usize,
+    /// Bytes that keeping it would have held where memory is fullest.
+    pub saved: u64,
+    /// Seconds that computing it again takes, as the compiler estimates them.
+    pub seconds: f64,
 }
 
 /// A value that goes through memory from one kernel to another.
@@ -197,6 +235,8 @@ fn nodes(graph: &Graph, placed: Option<&[NodeLayout]>, sources: &SourceMap) -> G
             dtype: n.ty.dtype.to_string(),
             layout,
             bytes: n.ty.bytes().unwrap_or(u64::MAX),
+            flops: row(&n.prim).cost(Site { g: graph, node: n }).operations,
+            sent: sent(n),
             operands: n.operands.iter().map(|o| o.0).collect(),
             kind: kind(&n.prim).into(),
             is_output: outputs.contains(&id),
@@ -206,6 +246,39 @@ fn nodes(graph: &Graph, placed: Option<&[NodeLayout]>, sources: &SourceMap) -> G
         }
     };
     GraphFacts { name: graph.name.clone(), nodes: graph.ids().map(node).collect(), ..GraphFacts::default() }
+}
+
+/// Bytes that the first device, which graphs on a mesh are shown of, sends to others in an exchange.
+fn sent(n: &Node) -> Option<u64> {
+    let Prim::Exchange(e) = &n.prim else { return None };
+    let others = e.sends.iter().filter(|t| t.peer != 0);
+    Some(others.map(|t| t.size.iter().product::<u64>()).sum::<u64>().saturating_mul(n.ty.dtype.bytes() as u64))
+}
+
+/// What was weighed of the products of a traced graph; nothing on one device.
+pub fn products(graph: &Graph, sources: &SourceMap) -> Vec<ProductFacts> {
+    let Some(mesh) = layout::mesh(graph) else { return vec![] };
+    let (_, weighed) = spmd_partition::weighed(&tessera_graph::prune(graph), &mesh);
+    let product = |w: Weighed| ProductFacts {
+        place: Place::of(w.span, sources),
+        moves: if w.moves_sums() { "sums" } else { "operands" }.into(),
+        axes: w.axes,
+        sums: w.sums,
+        operands: w.operands,
+    };
+    weighed.into_iter().map(product).collect()
+}
+
+/// What a backend computes again in the graphs that it was given.
+pub fn again(backend: &Backend, sources: &SourceMap) -> Vec<AgainFacts> {
+    let value = |v: GivenUp| AgainFacts {
+        place: Place::of(v.span, sources),
+        op: v.op,
+        steps: v.steps,
+        saved: v.saved,
+        seconds: v.cost * 1e-9,
+    };
+    backend.given_up().into_iter().map(value).collect()
 }
 
 fn kind(prim: &Prim) -> &'static str {
@@ -243,7 +316,26 @@ fn group(graph: &Graph, planned: &Planned, sources: &SourceMap) -> GroupFacts {
         _ => kernel_name(graph, group),
     };
     let [members, inputs, roots] = [&group.members, &group.inputs, &group.roots].map(|v| ids(v));
-    GroupFacts { name, members, inputs, roots, place: Place::of(graph.node(group.roots[0]).origin.span, sources) }
+    let schedule = planned.schedule.as_ref().map(directives).unwrap_or_default();
+    GroupFacts {
+        name,
+        members,
+        inputs,
+        roots,
+        schedule,
+        place: Place::of(graph.node(group.roots[0]).origin.span, sources),
+    }
+}
+
+/// `vectorize axis="i1", lanes=8`: the directives of a schedule, without the words around them.
+fn directives(schedule: &Schedule) -> Vec<String> {
+    let text = schedule::text::print(schedule);
+    let own = text.split_once("\n}, {\n").map_or("", |(_, directives)| directives);
+    let line = |l: &str| {
+        let (name, rest) = l.trim().strip_prefix("\"tessera.schedule.")?.split_once("\"()")?;
+        Some(format!("{name} {}", rest.trim().trim_matches(['{', '}'])).trim().to_owned())
+    };
+    own.lines().filter_map(line).collect()
 }
 
 fn memory(backend: &Backend, graph: &Graph, partition: &Partition) -> Option<MemoryFacts> {

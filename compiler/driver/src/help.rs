@@ -1,7 +1,7 @@
 //! `tessera help TOPIC`: a command, an operator, a code, a function of the standard library.
 
 use crate::cli::Cli;
-use crate::program::{Setup, out};
+use crate::program::{Setup, topic_shown};
 use crate::repl::output::Buffer;
 use crate::repl::state::{Outcome, State};
 use clap::CommandFactory;
@@ -14,19 +14,20 @@ pub fn help(setup: &Setup, topic: Option<&str>) -> u8 {
     let mut tool = Cli::command();
     tool.build();
     let Some(topic) = topic else {
-        out(&format!("{}\n", tool.render_help()));
+        topic_shown(setup, None, &format!("{}\n", tool.render_help()));
         return 0;
     };
     if let Some(command) = tool.find_subcommand_mut(topic) {
-        out(&format!("{}\n", command.render_long_help()));
+        let text = format!("{}\n", command.render_long_help());
+        topic_shown(setup, Some(topic), &text);
         return 0;
     }
     if let Ok(text) = crate::explain::explain(Some(topic)) {
-        out(&text);
+        topic_shown(setup, Some(topic), &text);
         return 0;
     }
     if let Some(text) = in_a_session(setup, topic) {
-        out(&text);
+        topic_shown(setup, Some(topic), &text);
         return 0;
     }
     let commands = tool.get_subcommands().map(|c| c.get_name().to_owned());

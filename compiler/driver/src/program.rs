@@ -443,6 +443,19 @@ fn outside_library(mut d: Diagnostic, sources: &SourceMap) -> Diagnostic {
     d
 }
 
+/// Writes a result to stdout as JSON: an object on a line of its own.
+pub fn out_json(value: &serde_json::Value) {
+    out(&format!("{value}\n"));
+}
+
+/// Writes the page of a topic, as JSON where that is asked for.
+pub fn topic_shown(setup: &Setup, topic: Option<&str>, text: &str) {
+    match setup.global.json {
+        true => out_json(&serde_json::json!({"schema": 1, "topic": topic, "text": text})),
+        false => out(text),
+    }
+}
+
 /// Writes text to stdout; a closed pipe is no error.
 pub fn out(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());

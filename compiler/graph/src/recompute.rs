@@ -19,10 +19,12 @@ pub use choose::peak;
 
 use crate::fuse::{Limits, partition};
 use crate::place_buffers::{Life, lives, place_buffers};
-use choose::{Effort, Scene};
+use choose::{Choice, Effort, Scene};
 use std::collections::BTreeSet;
+use tessera_base::Span;
 use tessera_ir::graph::Graph;
 use tessera_ir::group::Partition;
+use tessera_ir::prim::row;
 
 /// Divisions into kernels that are looked at: bounds the time of the pass.
 const LOOKS_MAX: usize = 192;
@@ -35,6 +37,19 @@ pub struct Measured {
     pub arena: u64,
 }
 
+/// A value that is computed again: what was weighed where it was chosen.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GivenUp {
+    pub span: Span,
+    pub op: String,
+    /// Operations that are computed again for it.
+    pub steps: usize,
+    /// Bytes that keeping it would have held where memory is fullest, beyond what its recomputation reads.
+    pub saved: u64,
+    /// Nanoseconds that it takes, roughly.
+    pub cost: f64,
+}
+
 /// A graph within a bound, or as near to it as it comes.
 #[derive(Clone, Debug)]
 pub struct Fitted {
@@ -44,6 +59,8 @@ pub struct Fitted {
     pub arena: u64,
     /// What lies in the arena where it is fullest.
     pub peak: Vec<Life>,
+    /// What is computed again, in the order in which it was chosen.
+    pub again: Vec<GivenUp>,
 }
 
 pub fn run(old: &Graph) -> Graph {
@@ -65,6 +82,7 @@ pub fn within(old: &Graph, bound: u64, measure: &dyn Fn(&Graph) -> Option<Measur
     let mut graph = old.clone();
     let mut now = measure(&graph)?;
     let before = now.arena;
+    let mut again = vec![];
     let mut looks = 0;
     for effort in [Effort::Cheap, Effort::Dear] {
         let mut vain = BTreeSet::new();
@@ -89,6 +107,7 @@ pub fn within(old: &Graph, bound: u64, measure: &dyn Fn(&Graph) -> Option<Measur
             };
             match better {
                 Some((next, measured)) => {
+                    again.extend(choices.iter().map(|c| given_up(&graph, c)));
                     (graph, now) = (next, measured);
                     vain.clear();
                 }
@@ -100,7 +119,13 @@ pub fn within(old: &Graph, bound: u64, measure: &dyn Fn(&Graph) -> Option<Measur
     }
     let all = lives(&graph, &now.partition)?;
     let (_, peak) = peak(&all, now.partition.groups.len());
-    Some(Fitted { graph, before, arena: now.arena, peak })
+    Some(Fitted { graph, before, arena: now.arena, peak, again })
+}
+
+fn given_up(g: &Graph, choice: &Choice) -> GivenUp {
+    let node = g.node(choice.value);
+    let op = row(&node.prim).word().into_owned();
+    GivenUp { span: node.origin.span, op, steps: choice.steps.len(), saved: choice.saved, cost: choice.cost }
 }
 
 #[cfg(test)]

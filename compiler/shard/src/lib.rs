@@ -22,7 +22,7 @@ mod adder;
 mod tree;
 mod blockwise_reduce;
 mod demand;
-mod partial_products;
+pub mod partial_products;
 pub mod parts_first;
 pub mod blockwise_topk;
 pub mod exchange;

@@ -11,34 +11,69 @@ use crate::adder::Adder;
 use crate::demand::Demand;
 use crate::layout::NodeLayout;
 use crate::tree::tree;
-use std::sync::Arc;
-use tessera_base::{DType, Mesh, Sharding};
+use tessera_base::{DType, Mesh, Sharding, Span};
 use tessera_ir::graph::{Graph, Node, NodeId, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
 
-/// Product `id` of `a` and `b`, which are new, from those of the parts of its contracted dim. `None` where that is not
-/// split, the order of sums is fixed, or operands move less than results. Its rows are in the dims `rows`.
+/// What was weighed of a product over a split dim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Weighed {
+    pub span: Span,
+    /// The axes that split the contracted dim.
+    pub axes: Vec<String>,
+    /// Numbers that all devices together would send of sums, and of operands: what is less is done.
+    pub sums: f64,
+    pub operands: f64,
+}
+
+impl Weighed {
+    /// Whether each device multiplies its part, and sums move.
+    pub fn moves_sums(&self) -> bool {
+        self.sums < self.operands
+    }
+}
+
+/// How a product over a split dim can be made of those of its parts.
+pub struct Way {
+    pub weighed: Weighed,
+    ordered: bool,
+    nodes: u64,
+}
+
+/// How product `id` can be made of those of the parts of its contracted dim; `None` where that is not split, or the order
+/// of sums is fixed.
+pub fn way(g: &Graph, node: &Node, mesh: &Mesh, placed: &[NodeLayout]) -> Option<Way> {
+    let &[left, right] = &node.operands[..] else { return None };
+    let depth = *g.ty(left).shape.last()?;
+    let axes = split_over(g, [left, right], placed)?;
+    let parts: u64 = axes.iter().filter_map(|a| mesh.size(a)).product();
+    let (ordered, nodes) = cut(node, depth, parts)?;
+    if g.ty(left).shape.len() < 2 || node.ty.elems() == Some(0) {
+        return None;
+    }
+    let [sums, operands] = moved(g, [left, right], axes, mesh, placed, nodes / parts.max(1));
+    let weighed = Weighed { span: node.origin.span, axes: axes.to_vec(), sums, operands };
+    Some(Way { weighed, ordered, nodes })
+}
+
+/// Product `id` of `a` and `b`, which are new, from those of the parts of its contracted dim, in a way that was found
+/// to move less. Its rows are in the dims `rows`.
 pub fn summed(
     b: &mut Adder,
     [x, y]: [Id; 2],
     g: &Graph,
     (id, node, rows): (NodeId, &Node, &[u64]),
-    mesh: &Arc<Mesh>,
+    way: &Way,
     placed: &[NodeLayout],
     wanted: &dyn Fn(&[String]) -> Demand,
 ) -> Option<Id> {
-    let (&Prim::Dot { accum, .. }, &[left, right]) = (&node.prim, &node.operands[..]) else { return None };
+    let (&Prim::Dot { accum, .. }, &[left, _]) = (&node.prim, &node.operands[..]) else { return None };
     let rank = g.ty(left).shape.len();
     let depth = *g.ty(left).shape.last()?;
-    let axes = split_over(g, [left, right], placed)?.to_vec();
-    let parts: u64 = axes.iter().filter_map(|a| mesh.size(a)).product();
-    let (ordered, nodes) = cut(node, depth, parts)?;
-    let per_device = nodes / parts.max(1);
-    if rank < 2 || node.ty.elems() == Some(0) || !moves_less(g, [left, right], &axes, mesh, placed, per_device) {
-        return None;
-    }
+    let &Way { ordered, nodes, ref weighed } = way;
+    let axes = weighed.axes.clone();
     let each = depth / nodes;
     let batch = rank - 2;
     let x = {
@@ -120,12 +155,25 @@ pub fn split_over<'a>(g: &Graph, [left, right]: [NodeId; 2], placed: &'a [NodeLa
 /// Whether results of the parts, so many for each device, move less than operands.
 pub fn moves_less(
     g: &Graph,
-    [left, right]: [NodeId; 2],
+    operands: [NodeId; 2],
     axes: &[String],
     mesh: &Mesh,
     placed: &[NodeLayout],
     nodes: u64,
 ) -> bool {
+    let [sums, operands] = moved(g, operands, axes, mesh, placed, nodes);
+    sums < operands
+}
+
+/// Numbers that all devices send: of results of the parts, so many for each device, and of operands.
+fn moved(
+    g: &Graph,
+    [left, right]: [NodeId; 2],
+    axes: &[String],
+    mesh: &Mesh,
+    placed: &[NodeLayout],
+    nodes: u64,
+) -> [f64; 2] {
     let rank = g.ty(left).shape.len();
     let layout = |o: NodeId| &placed[o.0 as usize].result;
     // Along the other axes what is in full moves once for each device.
@@ -146,5 +194,5 @@ pub fn moves_less(
     let kept = |a: &&(String, u64)| [left, right].iter().all(|o| layout(*o).dim_of(&a.0).is_none());
     let times = others().filter(kept).map(|a| a.1 as f64).product::<f64>();
     let results = count(&g.ty(left).shape[..rank - 1]) * count(&g.ty(right).shape[rank - 1..]) * times;
-    results * after * (nodes as f64) < operands
+    [results * after * nodes as f64, operands]
 }

@@ -6,6 +6,7 @@ use crate::adder::Adder;
 use crate::demand::{Demand, demand, readers};
 use crate::layout::{NodeLayout, lay_out_more, lay_out_with, real};
 use crate::links::links;
+use crate::partial_products::Weighed;
 use crate::{blockwise_reduce, partial_products};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,13 +16,15 @@ use tessera_ir::links::Link;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Build, Id, expand};
 
-/// The graph with parts reduced first, where that moves less.
-pub fn parts_first(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
+/// The graph with parts reduced first, where that moves less, and what was weighed of products, in the order of the graph.
+pub fn parts_first(g: &Graph, mesh: &Arc<Mesh>) -> (Graph, Vec<Weighed>) {
+    let mut weighed = vec![];
     if !contracts(g) {
-        return g.clone();
+        return (g.clone(), weighed);
     }
     let stated: Vec<Sharding> = g.inputs.iter().map(|i| real(&i.ty.sharding, mesh, i.ty.shape.len())).collect();
-    rewritten(g, mesh, &lay_out_with(g, mesh, &stated, &[]), &stated)
+    let graph = rewritten(g, mesh, &lay_out_with(g, mesh, &stated, &[]), &stated, &mut weighed);
+    (graph, weighed)
 }
 
 fn contracts(g: &Graph) -> bool {
@@ -30,7 +33,13 @@ fn contracts(g: &Graph) -> bool {
 }
 
 /// The graph, whose nodes lie as `placed` as it is, with inputs that lie like this.
-fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Sharding]) -> Graph {
+fn rewritten(
+    g: &Graph,
+    mesh: &Arc<Mesh>,
+    placed: &[NodeLayout],
+    inputs: &[Sharding],
+    weighed: &mut Vec<Weighed>,
+) -> Graph {
     // Of what is rewritten it is known how it lies: what follows decides by that.
     let (mut known, mut made_so) = (placed.to_vec(), vec![]);
     let at = inputs.first().map(|s| s.positions()).unwrap_or_default();
@@ -44,7 +53,7 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Shard
             && bodies.insert(*body)
             && let Some(of) = g.bodies.get(*body as usize)
         {
-            out.bodies[*body as usize] = rewritten(of, mesh, &turn.placed, &turn.inputs);
+            out.bodies[*body as usize] = rewritten(of, mesh, &turn.placed, &turn.inputs, weighed);
         }
         let renamed = Node { operands: node.operands.iter().map(|o| now[o.0 as usize]).collect(), ..node.clone() };
         let mut b = Adder { graph: &mut out, like: node };
@@ -66,7 +75,11 @@ fn rewritten(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout], inputs: &[Shard
                 // Columns may be in several dims.
                 let row = g.ty(x).shape.len().checked_sub(2).and_then(|d| node.ty.shape.get(d));
                 let rows = apart.unwrap_or_else(|| row.into_iter().copied().collect());
-                partial_products::summed(&mut b, [new(x), new(y)], g, (id, node, &rows), mesh, &known, &wanted)
+                let way = partial_products::way(g, node, mesh, &known);
+                weighed.extend(way.as_ref().map(|w| w.weighed.clone()));
+                way.filter(|w| w.weighed.moves_sums()).and_then(|way| {
+                    partial_products::summed(&mut b, [new(x), new(y)], g, (id, node, &rows), &way, &known, &wanted)
+                })
             }
             // Its operand has this shape already.
             (Prim::Reshape, &[x]) if b.shape(new(x)) == node.ty.shape => Some(new(x)),

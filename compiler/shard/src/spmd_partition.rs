@@ -7,6 +7,7 @@ use crate::blockwise_topk::blockwise_topk;
 use crate::exchange::{self, Holders};
 use crate::layout::loop_carries::LoopLayout;
 use crate::layout::{Materialization, NodeLayout, lay_out, real};
+use crate::partial_products::Weighed;
 use crate::parts_first::parts_first;
 use crate::placement::{Parts, Placement};
 use crate::unflatten_columns::unflatten_columns;
@@ -43,6 +44,11 @@ pub struct Devices {
 
 /// The graph in the form in which it is laid out.
 pub fn prepared(g: &Graph, mesh: &Arc<Mesh>) -> Graph {
+    weighed(g, mesh).0
+}
+
+/// The same with what was weighed of products on the way.
+pub fn weighed(g: &Graph, mesh: &Arc<Mesh>) -> (Graph, Vec<Weighed>) {
     parts_first(&blockwise_topk(&unflatten_columns(g), mesh), mesh)
 }
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_graph::place_buffers::place_buffers;
-use tessera_graph::recompute::{self, Measured};
+use tessera_graph::recompute::{self, GivenUp, Measured};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Partition;
 use tessera_runtime::fault::human_bytes;
@@ -123,6 +123,11 @@ impl Backend {
         let again = recompute::count(&fitted.graph);
         if again > 0 {
             graph = fitted.graph;
+            // Devices of a mesh give up the same values.
+            let mut given_up = self.given_up.borrow_mut();
+            let new: Vec<GivenUp> = fitted.again.into_iter().filter(|v| !given_up.contains(v)).collect();
+            given_up.extend(new);
+            drop(given_up);
             self.note_again(&graph.name, again, fitted.before, fitted.arena);
         }
         graph.memory = Some(room);
@@ -142,6 +147,11 @@ impl Backend {
             eprintln!("{note}");
         }
         self.notes.borrow_mut().push(note);
+    }
+
+    /// What is computed again in the graphs that were too large.
+    pub fn given_up(&self) -> Vec<GivenUp> {
+        self.given_up.borrow().clone()
     }
 
     /// What was said about graphs in which values are computed again.

@@ -6,7 +6,7 @@
 use super::{comment, kernel, misused, text_of};
 use crate::backend::Backend;
 use crate::cli::{Ir, Sizes};
-use crate::program::{Setup, out};
+use crate::program::Setup;
 use crate::render::line_column;
 use crate::target::Target;
 use std::path::Path;
@@ -102,7 +102,7 @@ pub fn emit(setup: &Setup, path: &Path, text: &str, level: Level, ir: Ir, after:
     let backend = setup.texts();
     match becomes(&backend, text, level, ir, after, sizes) {
         Ok(text) => {
-            out(&text);
+            super::give(setup, &ir.name(), &[], &text, None);
             0
         }
         Err(wrong) => {

@@ -3,11 +3,15 @@
 use crate::ask::{self, Asked};
 use crate::backend::{Backend, kernel_name};
 use crate::cli::OfFunction;
-use crate::program::{Setup, out};
+use crate::explain::line::Line;
+use crate::graph_facts;
+use crate::program::{Setup, out, out_json};
 use crate::regions::as_run;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_core::ir::{Effect, FnInst, InstId, Program};
 use tessera_core::ty::Ty;
@@ -51,16 +55,19 @@ fn read(setup: &Setup, path: &Path) -> Option<Loaded> {
 /// Explains a function of a file; returns the exit code.
 pub fn function(setup: &Setup, path: &Path, name: &str, of: &OfFunction) -> u8 {
     let Some(loaded) = read(setup, path) else { return 1 };
-    explain(setup, &loaded, name, of)
+    explain(setup, &loaded, name, (of, None))
 }
 
-fn explain(setup: &Setup, loaded: &Loaded, name: &str, of: &OfFunction) -> u8 {
+/// What a function is looked at with, and the line of it that is meant.
+type Meant<'a> = (&'a OfFunction, Option<&'a Line>);
+
+fn explain(setup: &Setup, loaded: &Loaded, name: &str, meant: Meant) -> u8 {
     if tessera_core::text::is_core(&loaded.text) {
-        return ask::find(setup, loaded, name).map_or(1, |asked| whole(setup, &asked, of));
+        return ask::find(setup, loaded, name).map_or(1, |asked| whole(setup, &asked, meant));
     }
     let Some((program, sources, function)) = ask::look(setup, loaded, name) else { return 1 };
     match function {
-        Ok(function) => whole(setup, &Asked { program, sources, function }, of),
+        Ok(function) => whole(setup, &Asked { program, sources, function }, meant),
         Err(why) if why.code == Code::E0213 => {
             // A template: what its calls make of it.
             let calls = instances(&program, why.span.item, name.rsplit('.').next().unwrap_or(name));
@@ -68,12 +75,25 @@ fn explain(setup: &Setup, loaded: &Loaded, name: &str, of: &OfFunction) -> u8 {
                 setup.show(&[*why], &sources);
                 return 1;
             }
+            let as_graph = calls.iter().find(|(_, f)| f.effect == Effect::Graph && meant.1.is_some());
+            if setup.global.json && as_graph.is_none() {
+                calls.iter().for_each(|(_, f)| out_json(&head(f, signature(f), &sources)));
+                return 0;
+            }
+            // A line is looked at as the first call has it that has a graph.
+            if let Some((inst, _)) = as_graph {
+                if !setup.global.json {
+                    out(&format!("{}; its first call is\n", why.message));
+                }
+                let asked = Asked::instance(program.clone(), sources, *inst, why.span);
+                return whole(setup, &asked, meant);
+            }
             out(&format!("{}\n", why.message));
             out("the program calls it as\n");
             for (_, f) in calls {
                 out(&format!("  {}\n", signature(f)));
                 out(&effect(&f.effect, &sources, "    "));
-                out(&compared(f, &sources, "    "));
+                out(&compares(f, &sources, "    "));
             }
             0
         }
@@ -117,7 +137,28 @@ fn effect(effect: &Effect, sources: &SourceMap, pad: &str) -> String {
     }
 }
 
-fn compared(f: &FnInst, sources: &SourceMap, pad: &str) -> String {
+/// What is compared when a program runs, with its places.
+pub fn compared(kept: &[(Span, Arc<str>)], sources: &SourceMap) -> Vec<Value> {
+    kept.iter().map(|(span, what)| json!({"what": **what, "place": graph_facts::Place::of(*span, sources)})).collect()
+}
+
+/// What is known of an instance before there is a graph.
+fn head(f: &FnInst, signature: String, sources: &SourceMap) -> Value {
+    let (kind, why, place) = match &f.effect {
+        Effect::Graph => ("graph", None, None),
+        Effect::Host { why, span } => ("host", Some(why.to_string()), graph_facts::Place::of(*span, sources)),
+    };
+    json!({
+        "schema": 1,
+        "function": &*f.name,
+        "signature": signature,
+        "place": graph_facts::Place::of(f.span, sources),
+        "effect": {"kind": kind, "why": why, "place": place},
+        "compared": compared(&f.kept, sources),
+    })
+}
+
+fn compares(f: &FnInst, sources: &SourceMap, pad: &str) -> String {
     if f.kept.is_empty() {
         return format!("{pad}compares nothing when it runs: its types say all\n");
     }
@@ -146,32 +187,92 @@ fn structs(ty: &Ty, out: &mut Vec<String>) {
 }
 
 /// All that is known of a function.
-fn whole(setup: &Setup, asked: &Asked, of: &OfFunction) -> u8 {
+fn whole(setup: &Setup, asked: &Asked, (of, line): Meant) -> u8 {
     let f = asked.inst();
+    if setup.global.json {
+        return whole_json(setup, asked, (of, line));
+    }
     out(&format!("{}\n", asked.signature()));
     let mut of_structs = vec![];
     asked.params().for_each(|(_, ty)| structs(ty, &mut of_structs));
     structs(&f.ret, &mut of_structs);
     of_structs.iter().for_each(|line| out(&format!("  {line}\n")));
     out(&effect(&f.effect, &asked.sources, ""));
-    out(&compared(f, &asked.sources, ""));
+    out(&compares(f, &asked.sources, ""));
+    out(&called_as(asked));
     if matches!(f.effect, Effect::Host { .. }) {
+        if let Some(line) = line {
+            let why = "host code: statements run one after the other, and neighbours that only compute tensors become a \
+                       graph when they run (`tessera emit --ir kernels`, `tessera profile`)";
+            out(&format!("{}  {why}\n", line.head()));
+        }
         return 0;
     }
-    let called = match asked.call(setup, of) {
-        Ok(called) => called,
-        Err(found) => return asked.refused(setup, &found),
-    };
-    let backend = setup.texts();
-    match as_run(&backend, &called.graph, asked.function.head) {
-        Ok(graph) => {
+    match graphs(setup, asked, of) {
+        Ok((notes, backend, traced, graph)) => {
+            if let Some(line) = line {
+                let facts = graph_facts::of(&backend, &graph, &asked.sources);
+                let products = graph_facts::products(&traced, &asked.sources);
+                let known = line.facts(&facts, &products, &graph_facts::again(&backend, &asked.sources));
+                out(&line.text(&facts, &known));
+            }
             out("\n");
-            called.notes.iter().skip(1).for_each(|note| out(&format!("{note}\n")));
+            notes.iter().skip(1).for_each(|note| out(&format!("{note}\n")));
             out(&kernels(&backend, &graph, &asked.sources));
             0
         }
-        Err(d) => asked.refused(setup, &[*d]),
+        Err(found) => asked.refused(setup, &found),
     }
+}
+
+/// Notes of a call of a function, what made its graphs, and these: as traced, and as run.
+type Graphs = (Vec<String>, Backend, Graph, Graph);
+
+fn graphs(setup: &Setup, asked: &Asked, of: &OfFunction) -> Result<Graphs, Vec<Diagnostic>> {
+    let called = asked.call(setup, of)?;
+    let backend = setup.texts();
+    let graph = as_run(&backend, &called.graph, asked.function.head).map_err(|d| vec![*d])?;
+    Ok((called.notes, backend, called.graph, graph))
+}
+
+/// The same as data: what the page of `tessera view` has of a function.
+fn whole_json(setup: &Setup, asked: &Asked, (of, line): Meant) -> u8 {
+    let f = asked.inst();
+    let mut shown = head(f, asked.signature(), &asked.sources);
+    let mut code = 0;
+    if f.effect == Effect::Graph {
+        match graphs(setup, asked, of) {
+            Ok((notes, backend, traced, graph)) => {
+                let facts = graph_facts::of(&backend, &graph, &asked.sources);
+                let products = graph_facts::products(&traced, &asked.sources);
+                let again = graph_facts::again(&backend, &asked.sources);
+                shown["notes"] = json!(notes);
+                shown["line"] = json!(line.map(|line| line.facts(&facts, &products, &again)));
+                shown["graph"] = json!(facts);
+                shown["products"] = json!(products);
+                shown["again"] = json!(again);
+            }
+            Err(found) => code = asked.refused(setup, &found),
+        }
+    }
+    out_json(&shown);
+    code
+}
+
+/// Calls that are listed at most.
+const CALLS_MAX: usize = 8;
+
+/// What the program's calls make of a function, where that says more than its signature.
+fn called_as(asked: &Asked) -> String {
+    let own = signature(asked.inst());
+    let all = instances(&asked.program, asked.function.head.item, &asked.inst().name);
+    let calls: Vec<String> = all.iter().map(|(_, f)| signature(f)).filter(|s| *s != own).collect();
+    let mut text = if calls.is_empty() { String::new() } else { "the program calls it as\n".to_owned() };
+    calls.iter().take(CALLS_MAX).for_each(|call| text.push_str(&format!("  {call}\n")));
+    if calls.len() > CALLS_MAX {
+        text.push_str(&format!("  and in {} other ways\n", calls.len() - CALLS_MAX));
+    }
+    text
 }
 
 /// The kernels of a graph: the table, what each computes, what keeps them apart, and the memory.
@@ -232,27 +333,41 @@ pub fn place(setup: &Setup, place: &Place, of: &OfFunction) -> u8 {
     let types = found.filter(|_| place.column.is_some()).and_then(|(item, at)| asked::types_at(&db, id, item, at));
     for ty in types.iter().flat_map(|(_, types)| types) {
         let text = types.as_ref().map_or_else(String::new, |(span, _)| written(*span, &sources));
-        out(&format!("`{text}`: {ty}\n"));
+        match setup.global.json {
+            true => out_json(&json!({"schema": 1, "expression": text, "type": ty.to_string()})),
+            false => out(&format!("`{text}`: {ty}\n")),
+        }
     }
     let checked = tessera_infer::session::check_program(&db, id);
     if checked.program.is_none() {
         setup.show(&checked.diagnostics, &checked.sources);
         return 1;
     }
+    let said = |text: &str| {
+        if !setup.global.json {
+            out(text)
+        }
+    };
     let Some((item, _)) = found else {
-        out("nothing of the program stands there\n");
+        said("nothing of the program stands there\n");
         return 0;
     };
     match asked::functions(&db, id).into_iter().find(|(_, head)| head.item == item) {
         Some((name, _)) => {
             if types.is_some() {
-                out("\n");
+                said("\n");
             }
-            explain(setup, &loaded, &name, of)
+            let text = loaded.text.lines().nth(place.line - 1).unwrap_or_default().trim().to_owned();
+            let line = Line { file: loaded.path.to_string(), number: place.line, text };
+            explain(setup, &loaded, &name, (of, Some(&line)))
         }
         None => {
             if types.is_none() {
-                out("no function is there, and no expression; `FILE:LINE:COLUMN` shows the type of one\n");
+                said(
+                    "no function is there, and no expression; `FILE:LINE:COLUMN` shows the type of one\n\
+                     statements of the file itself are host code: they run one after the other, and neighbours that only \
+                     compute tensors become a graph when they run\n",
+                );
             }
             0
         }

@@ -111,6 +111,8 @@ impl RegionRow {
 /// Everything.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
+    /// Of the form as JSON.
+    pub schema: u32,
     /// Of one function: its signature, and what was chosen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -130,6 +132,7 @@ impl Report {
     pub fn new(topology: &Topology, regions: Vec<RegionRow>) -> Report {
         let sum = |f: fn((f64, f64)) -> f64| regions.iter().map(|r| f(r.seconds()) * r.calls as f64).sum();
         Report {
+            schema: 1,
             notes: vec![],
             topology: topology.name.clone(),
             device: topology.device.name.clone(),
@@ -142,7 +145,7 @@ impl Report {
     }
 
     pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
     pub fn text(&self) -> String {

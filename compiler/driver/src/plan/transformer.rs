@@ -15,6 +15,7 @@ use tessera_runtime::fault::human_bytes;
 
 #[derive(Serialize)]
 struct Row<'a> {
+    schema: u32,
     job: &'a Job,
     step: &'a tessera_plan::training::Step,
 }
@@ -61,8 +62,9 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, best: usize) -> u8 
     }
     let shown = &ways[..best.clamp(1, ways.len())];
     if setup.global.json {
-        let rows: Vec<Row> = shown.iter().map(|w| Row { job: &w.job, step: &w.step }).collect();
-        out(&(serde_json::to_string_pretty(&rows).unwrap_or_default() + "\n"));
+        for Way { job, step } in shown {
+            out(&(serde_json::to_string(&Row { schema: 1, job, step }).unwrap_or_default() + "\n"));
+        }
     } else {
         out(&text(&training.model, topology, &wanted, shown, ways.len()));
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tessera_base::{Diagnostic, Span};
 use tessera_core::ir::{Effect, InstId, Program as Core};
-use tessera_infer::asked::{self, Function, Parameter};
+use tessera_infer::asked;
 use tessera_resolve::source::{Loaded, SourceMap};
 
 /// What tells one state of a file from another.
@@ -121,11 +121,7 @@ impl Program {
         let Some((inst, core)) = item.inst.zip(self.core.clone()) else {
             return ask::find(setup, self.loaded.as_ref()?, &item.name);
         };
-        let f = &core.insts[inst.0 as usize];
-        let name = |l: &tessera_core::ir::LocalId| f.locals[l.0 as usize].name.clone();
-        let params = f.params.iter().map(|l| Parameter { name: name(l), span: item.head, default: None }).collect();
-        let function = Function { name: f.name.clone(), inst, params, chosen: vec![], head: item.head };
-        Some(Asked { program: core, sources: self.sources.clone(), function })
+        Some(Asked::instance(core, self.sources.clone(), inst, item.head))
     }
 
     /// The graphs of a function: as it is run and as it is written, its memory, its mesh; or why it has none.
@@ -142,6 +138,8 @@ impl Program {
                 "run": graph_facts::of(&backend, &graph, &asked.sources),
                 "written": graph_facts::as_traced(&called.graph, &asked.sources),
                 "mesh": graph_facts::mesh(&called.graph, &asked.sources),
+                "products": graph_facts::products(&called.graph, &asked.sources),
+                "again": graph_facts::again(&backend, &asked.sources),
             }))
         };
         shown().unwrap_or_else(|found: Vec<Diagnostic>| {
