@@ -3,6 +3,22 @@
 use crate::golden::{Block, blocks, files};
 use crate::program::root;
 
+/// The pages under `docs` that are written by hand and have programs with what becomes of them.
+pub const PAGES: &[&str] = &[
+    "language.md",
+    "autodiff.md",
+    "kernels.md",
+    "meshes.md",
+    "numerics.md",
+    "plots.md",
+    "tutorial.md",
+    "from-numpy.md",
+    "from-pytorch.md",
+    "from-jax.md",
+    "performance.md",
+    "internals.md",
+];
+
 /// A program as it is written in a document.
 pub struct Written {
     /// File and line.

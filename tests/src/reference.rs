@@ -1,4 +1,8 @@
-//! The pages of the reference that are written from tables and programs: operators and the standard library.
+//! The pages of the reference that are written from tables and programs: operators, what else is built in, the standard
+//! library, diagnostics.
+
+pub mod diagnostics;
+pub mod builtins;
 
 use crate::golden::blocks;
 use crate::program::root;
@@ -37,9 +41,21 @@ pub fn operators() -> std::io::Result<String> {
     Ok(out)
 }
 
-/// A page with nothing in its blocks of what programs print.
+/// Every page with its path under `docs`. What programs print and say is left open.
+pub fn pages() -> std::io::Result<Vec<(String, String)>> {
+    let mut out = vec![
+        ("operators.md".to_owned(), operators()?),
+        ("builtins.md".to_owned(), builtins::page()?),
+        ("std.md".to_owned(), library()),
+    ];
+    out.extend(diagnostics::pages());
+    Ok(out)
+}
+
+/// A page with nothing in its blocks of what programs print and say.
 pub fn without_outputs(page: &str) -> String {
-    replaced(page, "output", "```output\n```\n")
+    let kinds = ["output", "error", "error check-nan"];
+    kinds.iter().fold(page.to_owned(), |page, kind| replaced(&page, kind, &format!("```{kind}\n```\n")))
 }
 
 /// A text with other lines in place of each block of a kind.
@@ -65,8 +81,9 @@ pub fn library() -> String {
         "# The standard library\n\nA module is imported by its name: `import std.nn as nn`. An example is written as in the file of its \
          module; elsewhere\nthe module's name stands before the name: `nn.linear`. The tests run every example.\n\n",
     );
-    let pages: Vec<(&str, String, String)> =
-        tessera_ide::library::FILES.iter().map(|(name, _, text)| module(name, text)).collect();
+    // What the compiler puts between a function and what is made of it is for the compiler alone.
+    let files = tessera_ide::library::FILES.iter().filter(|(name, ..)| *name != "calls");
+    let pages: Vec<(&str, String, String)> = files.map(|(name, _, text)| module(name, text)).collect();
     for (name, about, _) in &pages {
         let _ = writeln!(out, "- [{name}](#{name}): {}", about.lines().next().unwrap_or(""));
     }

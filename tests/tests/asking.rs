@@ -33,7 +33,7 @@ scale = 3
 rate = 0.5
 mask = op.ones((16,))
 print(\"runs\")
-io.write_text(\"ran.txt\", \"x\")
+io.write_text(\"ran.txt\", str(nn.count(mask)))
 noise = io.read_text(\"data.txt\")
 steps = len(noise)
 

@@ -1,5 +1,7 @@
 //! The documentation is what the tables and the program say.
 
+use tessera_tests::documents::PAGES;
+use tessera_tests::reference::builtins;
 use tessera_tests::{golden, program, reference};
 
 fn page(name: &str) -> String {
@@ -7,14 +9,42 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn the_operator_reference_is_generated() {
-    let wanted = reference::operators().unwrap_or_else(|e| panic!("{e}"));
-    assert!(reference::without_outputs(&page("operators.md")) == wanted, "write it with `cargo dev docs`");
+fn the_reference_is_generated() {
+    let wanted = reference::pages().unwrap_or_else(|e| panic!("{e}"));
+    let differ =
+        |(name, text): &&(String, String)| reference::without_outputs(&page(name)) != reference::without_outputs(text);
+    let old: Vec<&String> = wanted.iter().filter(differ).map(|(name, _)| name).collect();
+    assert!(old.is_empty(), "write {old:?} with `cargo dev docs`");
+    let pages = std::fs::read_dir(program::root().join("docs/errors")).into_iter().flatten().flatten();
+    for path in pages.map(|entry| entry.path()) {
+        assert!(wanted.iter().any(|(name, _)| path.ends_with(name)), "{}: no class has this page", path.display());
+    }
 }
 
 #[test]
-fn the_reference_of_the_standard_library_is_generated() {
-    assert!(page("std.md") == reference::library(), "write it with `cargo dev docs`");
+fn every_section_of_what_is_built_in_has_examples_of_all_of_it() {
+    let mut examples = builtins::examples().unwrap_or_else(|e| panic!("{e}"));
+    let mut complaints = vec![];
+    for group in builtins::GROUPS {
+        let text = match (examples.remove(group.prefix_or_title()), group.guide) {
+            (Some(program), None) => program,
+            (None, Some(guide)) => page(guide),
+            (program, _) => {
+                let wanted = builtins::entries(group).iter().any(|e| !e.is_refused());
+                assert!(wanted == program.is_some(), "{}: examples or a guide, not both", group.prefix_or_title());
+                continue;
+            }
+        };
+        for entry in builtins::entries(group).iter().filter(|e| !e.is_refused()) {
+            let last = entry.name.rsplit('.').next().unwrap_or(&entry.name);
+            let is_used = text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == last);
+            if !is_used {
+                complaints.push(format!("{}: its example does not use it", entry.name));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(examples.is_empty(), "examples of nothing: {:?}", examples.keys());
 }
 
 #[test]
@@ -33,16 +63,9 @@ fn every_operator_has_an_example_that_calls_it() {
 #[test]
 fn the_programs_of_the_documentation_run() {
     let mut complaints = vec![];
-    for name in [
-        "language.md",
-        "autodiff.md",
-        "kernels.md",
-        "meshes.md",
-        "numerics.md",
-        "operators.md",
-        "plots.md",
-        "tutorial.md",
-    ] {
+    let generated = reference::pages().unwrap_or_else(|e| panic!("{e}"));
+    let written = generated.iter().map(|(name, _)| name.as_str()).chain(PAGES.iter().copied());
+    for name in written {
         let path = program::root().join("docs").join(name);
         complaints.extend(golden::check_file(&path, false).unwrap_or_else(|e| vec![format!("{name}: {e}")]));
     }

@@ -6,8 +6,8 @@ use std::time::Instant;
 use tessera_tests::{golden, peers, program, reference};
 
 const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
-                     cargo dev bless   rewrite the golden files from what the program does now (words after it: only files whose\n\
-                     \x20                 path has one of them)\n\
+                     cargo dev bless   rewrite the golden files, and the outputs in docs, from what the program does now (words after it:\n\
+                     \x20                 only files whose path has one of them)\n\
                      cargo dev bench   the speed figures (release, medians)\n\
                      cargo dev bench --peers \"COMMAND\" NAME,NAME… [ROW…]\n\
                      \x20                 the same rows here and in other libraries, which COMMAND runs\n\
@@ -16,7 +16,7 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bench --editor\n\
                      \x20                 how soon the language server answers in a file of 20,000 lines\n\
                      cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
-                     cargo dev docs    write docs/operators.md from the operator table, docs/std.md from the standard library\n\
+                     cargo dev docs    write the pages of the reference that are generated: operators, built in, library, diagnostics\n\
                      cargo dev size    lines per crate";
 
 /// That of the tool: what is timed in this process is what the tool takes.
@@ -78,10 +78,11 @@ fn ci() -> bool {
 
 fn bless(only: &[String]) -> bool {
     let mut ok = true;
-    let folder = program::root().join("tests/golden");
-    let named = |f: &PathBuf, word: &String| f.strip_prefix(&folder).is_ok_and(|f| f.to_string_lossy().contains(word));
+    let root = program::root();
+    let named = |f: &PathBuf, word: &String| f.strip_prefix(&root).is_ok_and(|f| f.to_string_lossy().contains(word));
     let wanted = |f: &PathBuf| only.is_empty() || only.iter().any(|word| named(f, word));
-    for file in golden::files(&folder).into_iter().filter(wanted) {
+    let pages = tessera_tests::documents::PAGES.iter().map(|name| root.join("docs").join(name));
+    for file in golden::files(&root.join("tests/golden")).into_iter().chain(pages).filter(wanted) {
         match golden::check_file(&file, true) {
             Ok(complaints) => complaints.iter().for_each(|c| eprintln!("{c}")),
             Err(e) => {
@@ -94,13 +95,21 @@ fn bless(only: &[String]) -> bool {
 }
 
 fn docs() -> bool {
-    written("operators.md", reference::operators()) & written("std.md", Ok(reference::library()))
+    match reference::pages() {
+        // Every page is written, so that one report shows all that is wrong.
+        Ok(pages) => pages.iter().fold(true, |ok, (name, page)| written(name, page) & ok),
+        Err(e) => {
+            eprintln!("docs: {e}");
+            false
+        }
+    }
 }
 
 /// Writes a page of the documentation, with what its programs print.
-fn written(name: &str, page: std::io::Result<String>) -> bool {
+fn written(name: &str, page: &str) -> bool {
     let path = program::root().join("docs").join(name);
-    let complaints = page.and_then(|page| std::fs::write(&path, page)).and_then(|()| golden::check_file(&path, true));
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let complaints = folder.and_then(|()| std::fs::write(&path, page)).and_then(|()| golden::check_file(&path, true));
     match complaints {
         Ok(complaints) => {
             complaints.iter().for_each(|c| eprintln!("{c}"));

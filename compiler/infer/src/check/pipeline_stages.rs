@@ -176,11 +176,11 @@ impl Cx<'_> {
             TExpr { kind: TKind::Int(n as i64), ty, span }
         };
         let parts = vec![x, number(places), number(line.microbatches)];
-        let parts = self.of_std(line.home, "microbatched", parts, span)?;
+        let parts = self.of_std(line.home, "_microbatched", parts, span)?;
         let parts = self.save("parts", parts);
         let mut done = vec![];
         for k in 0..line.microbatches {
-            let mut h = self.of_std(line.home, "microbatch", vec![parts.clone(), number(k)], span)?;
+            let mut h = self.of_std(line.home, "_microbatch", vec![parts.clone(), number(k)], span)?;
             for (i, stage) in stages.iter().enumerate() {
                 if k == 0
                     && let Ty::Tensor(t) = &h.ty
@@ -198,7 +198,7 @@ impl Cx<'_> {
         let axis = tessera_grammar::ast::Name { text: "axis".into(), span };
         let args = vec![Value { name: None, value: list }, Value { name: Some(axis), value: number(1) }];
         let stacked = self.call_builtin_values(&"op.stack".into(), args, span, span);
-        self.of_std(line.home, "joined", vec![stacked], span)
+        self.of_std(line.home, "_joined", vec![stacked], span)
     }
 
     /// What a stage gives for `x`, at a position of the axis.

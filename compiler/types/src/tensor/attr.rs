@@ -141,6 +141,7 @@ fn elsewhere(name: &str) -> Option<&'static str> {
         name if name.len() > 1 && name.ends_with('_') => {
             "operators change nothing: they give new tensors, to be bound (`x = x + 1.0`); elements are assigned (`x[0] = 1.0`)"
         }
+        "at" => "elements are assigned: `x[0] = 1.0` changes `x`, and no other name that holds its value",
         "dim" => "the rank is `x.ndim`",
         "numel" => "the number of elements is `x.size`",
         _ => return None,
