@@ -55,6 +55,12 @@ pub fn spelled<'a, 'b>(text: &'a str, read: impl Fn(Span) -> Option<&'b str>) ->
         let fits = |t: &&str| !t.is_empty() && t.chars().count() <= CHARS_MAX && !t.contains('\n');
         match read(span).filter(fits) {
             Some(expr) if after.starts_with(['.', '[', '(']) && !is_closed(expr) => out.push_str(&format!("({expr})")),
+            // `w.T.T` is `w`.
+            Some(expr) if after.starts_with(".T`") && expr.ends_with(".T") => {
+                out.push_str(&expr[..expr.len() - 2]);
+                out.push_str(&after[2..]);
+                continue;
+            }
             Some(expr) => out.push_str(expr),
             None => out.push_str(name),
         }

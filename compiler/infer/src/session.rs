@@ -205,10 +205,13 @@ fn written(db: &dyn Db, file: File, root: bool) -> Option<Written<'_>> {
         twice: db::import_variables(db, file).clone(),
         only_names: |module| module == "std" || module.starts_with("std.") || db::is_builtin_module(module),
     });
-    let random = db::in_scope(db, file, "random");
-    let built_in = random.entity.is_none_or(|e| matches!(e, Entity::Module(m) if &*m == "random"));
+    // Most files draw nothing, and need not ask.
+    let random = items.iter().any(|i| i.facts(db).mentions.contains("random")) && {
+        let known = db::in_scope(db, file, "random");
+        !known.variable && known.entity.is_none_or(|e| matches!(e, Entity::Module(m) if &*m == "random"))
+    };
     let text = |i: Item| ItemText { text: i.text(db), stmts: &i.syntax(db).stmts, names: i.names(db) };
-    Some(Written { items: items.into_iter().map(text).collect(), imports, random: built_in && !random.variable })
+    Some(Written { items: items.into_iter().map(text).collect(), imports, random })
 }
 
 impl Assembly<'_> {

@@ -10,25 +10,12 @@ use tessera_ir::host::{HExpr, HExprKind, HStmt};
 impl Body<'_, '_> {
     /// `str(x)`.
     pub fn text(&mut self, e: &TExpr) -> HExpr {
-        let value = self.printable(e);
-        if matches!(e.ty, Ty::Str | Ty::FnRef(_)) {
+        let value = self.expr(e);
+        if matches!(e.ty, Ty::Str) {
             return value;
         }
         let (str, id) = (self.str_ty(), self.type_of(value.ty, e.span));
         self.rt(RtFn::to_str, vec![value, id], str, e.span)
-    }
-
-    /// The value, of a function the words for it: at run time it is what it captures.
-    fn printable(&mut self, e: &TExpr) -> HExpr {
-        let value = self.expr(e);
-        match &e.ty {
-            Ty::FnRef(_) => {
-                let text = Box::new(self.str(&e.ty.to_string(), e.span));
-                let str = self.str_ty();
-                self.make(HExprKind::Block { stmts: vec![HStmt::Expr(value)], value: text }, str, e.span)
-            }
-            _ => value,
-        }
     }
 
     pub(super) fn format(&mut self, parts: &[FormatPart], span: Span) -> HExpr {
@@ -52,7 +39,7 @@ impl Body<'_, '_> {
 
     fn formatted(&mut self, value: &TExpr, repr: bool, spec: Option<&TExpr>) -> HExpr {
         let (str, span) = (self.str_ty(), value.span);
-        let mut v = self.printable(value);
+        let mut v = self.expr(value);
         if repr {
             let id = self.type_of(v.ty, span);
             v = self.rt(RtFn::to_repr, vec![v, id], str, span);
@@ -81,7 +68,7 @@ impl Body<'_, '_> {
         let held: Vec<HExpr> = values
             .iter()
             .map(|e| {
-                let value = self.printable(e);
+                let value = self.expr(e);
                 self.held(value, values.len() > 1, e.span, &mut stmts)
             })
             .collect();

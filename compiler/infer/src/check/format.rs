@@ -26,9 +26,11 @@ impl Cx<'_> {
                         }
                     };
                     broken |= value.ty.is_error() || spec.as_ref().is_some_and(|s| s.ty.is_error());
-                    let spec = self.format_spec(&value, *repr, spec);
+                    let repr = *repr && !matches!(value.ty, Ty::FnRef(_));
+                    let value = self.in_words(value);
+                    let spec = self.format_spec(&value, repr, spec);
                     self.reads_data(&value);
-                    out.push(FormatPart::Value { value, repr: *repr, spec });
+                    out.push(FormatPart::Value { value, repr, spec });
                 }
             }
         }
@@ -114,6 +116,8 @@ impl Cx<'_> {
                     }
                     self.reads_data(&value);
                     let spec = spec.map(|s| string(s, span));
+                    let repr = repr && !matches!(value.ty, Ty::FnRef(_));
+                    let value = self.in_words(value);
                     let spec = self.format_spec(&value, repr, spec);
                     out.push(FormatPart::Value { value, repr, spec });
                 }

@@ -144,7 +144,7 @@ impl Cx<'_> {
         let mut shown = vec![];
         for v in values {
             let Some(name) = v.name else {
-                shown.push(v.value);
+                shown.push(self.in_words(v.value));
                 continue;
             };
             let slot = match &*name.text {
@@ -172,6 +172,16 @@ impl Cx<'_> {
         let mut args = vec![sep, end];
         args.extend(shown);
         builtin(Builtin::print, args, Ty::None, span)
+    }
+
+    /// A value that is to be printed; of a function the words for it, since at run time it is what it captures.
+    pub fn in_words(&mut self, value: TExpr) -> TExpr {
+        if !matches!(value.ty, Ty::FnRef(_)) {
+            return value;
+        }
+        let words = string(value.ty.to_string(), value.span);
+        self.emit_effect(value);
+        words
     }
 
     fn one(&mut self, name: &str, values: Vec<Value>, span: Span) -> Option<TExpr> {
@@ -211,6 +221,7 @@ impl Cx<'_> {
                 let value = self.truth(x);
                 TExpr { span, ..value }
             }
+            "str" | "repr" if matches!(x.ty, Ty::FnRef(_)) => self.in_words(x),
             "str" | "repr" => {
                 self.reads_data(&x);
                 if x.ty == Ty::Str && name == "str" {

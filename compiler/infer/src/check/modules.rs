@@ -280,9 +280,11 @@ impl Cx<'_> {
         };
         // The same name in another module.
         let elsewhere = builtins::MODULES.iter().find(|m| **m != module && is_builtin_member(m, name));
-        d.did_you_mean(span, name, own.iter().map(String::as_str), |d| match elsewhere {
-            Some(m) if module != "tessera" => d.help(format!("there is `{m}.{name}`")),
-            _ if matches!(module, "std" | "tessera" | "op") => d,
+        if let Some(m) = elsewhere.filter(|_| module != "tessera") {
+            return d.help(format!("there is `{m}.{name}`"));
+        }
+        d.did_you_mean(span, name, own.iter().map(String::as_str), |d| match module {
+            "std" | "tessera" | "op" => d,
             _ if own.is_empty() => d,
             _ if own.len() <= 24 => d.note(format!("it has {}", own.join(", "))),
             _ => d,

@@ -135,9 +135,8 @@ fn elsewhere(name: &str) -> Option<&'static str> {
         "clone" => "values do not share, so `y = x` is a copy; `x.copy()` says it",
         "detach" => "`autodiff.stop_gradient(x)`",
         "backward" | "grad" | "requires_grad" => "gradients are functions: `autodiff.grad(f)(x)`",
-        "numpy" | "cpu" | "cuda" | "contiguous" | "device" => {
-            "not needed: the compiler places values (`tessera run --target …`)"
-        }
+        "numpy" => "`x.tolist()` gives lists, and `io.write_npy(path, x)` a file that NumPy reads",
+        "cpu" | "cuda" | "contiguous" | "device" => "not needed: the compiler places values (`tessera run --target …`)",
         name if name.len() > 1 && name.ends_with('_') => {
             "operators change nothing: they give new tensors, to be bound (`x = x + 1.0`); elements are assigned (`x[0] = 1.0`)"
         }
