@@ -1,6 +1,7 @@
 //! What the tests share: the golden file format and running the `tessera` program.
 
 pub mod program;
+pub mod opened;
 pub mod ptx_counts;
 pub mod gpu_kernels;
 pub mod standin;

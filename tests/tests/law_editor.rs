@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::path::PathBuf;
 use tessera::files::Disk;
-use tessera_base::{FileId, Severity};
+use tessera_base::FileId;
 use tessera_grammar::token::{Tok, lex};
 use tessera_ide::analysis::Analysis;
 use tessera_ide::symbol::Symbol;
@@ -13,32 +12,11 @@ use tessera_ide::{call, coloring, complete, folding, hover, inlays, outline, ren
 use tessera_infer::check_only;
 use tessera_infer::db::Database;
 use tessera_tests::laws;
-use tessera_tests::program::root;
+use tessera_tests::opened::{self, open, programs};
 use tessera_tests::random::Random;
 
-/// The programs of the repository.
-fn programs() -> Vec<PathBuf> {
-    let mut out: Vec<PathBuf> = ["examples", "std"]
-        .iter()
-        .flat_map(|dir| std::fs::read_dir(root().join(dir)).expect("a folder"))
-        .map(|e| e.expect("an entry").path())
-        .filter(|p| p.extension().is_some_and(|e| e == "tsr"))
-        .collect();
-    out.sort();
-    out
-}
-
-fn open(path: &str, text: &str) -> (Database, FileId) {
-    let mut db = Database::default();
-    let id = db.add_file(path);
-    db.set_text(id, text);
-    db.load_imports(id, &Disk);
-    (db, id)
-}
-
 fn errors(db: &Database, id: FileId) -> Vec<String> {
-    let found = check_only(db, id).diagnostics;
-    found.into_iter().filter(|d| d.severity() == Severity::Error).map(|d| format!("{} {}", d.code, d.message)).collect()
+    opened::errors(&check_only(db, id).diagnostics)
 }
 
 fn own_files(db: &Database) -> Vec<FileId> {

@@ -2,8 +2,6 @@
 //! edit that any message offers leaves a program worse.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use tessera::files::Disk;
 use tessera_base::{Diagnostic, Edit, FileId, Severity};
 use tessera_grammar::token::{Tok, lex};
 use tessera_ide::analysis::Analysis;
@@ -12,30 +10,17 @@ use tessera_infer::check_only;
 use tessera_infer::db::Database;
 use tessera_tests::documents;
 use tessera_tests::laws;
-use tessera_tests::program::root;
+use tessera_tests::opened::{errors, open, programs};
 use tessera_tests::random::Random;
 
 /// Slips of the hand, a program.
 const SLIPS: u64 = 40;
-
-fn open(path: &str, text: &str) -> (Database, FileId) {
-    let mut db = Database::default();
-    let id = db.add_file(path);
-    db.set_text(id, text);
-    db.load_imports(id, &Disk);
-    (db, id)
-}
 
 /// What is said of a text, as the command says it.
 fn said(path: &str, text: &str) -> (Database, Vec<Diagnostic>) {
     let (db, id) = open(path, text);
     let found = check_only(&db, id).diagnostics;
     (db, found)
-}
-
-fn errors(found: &[Diagnostic]) -> Vec<String> {
-    let errors = found.iter().filter(|d| d.severity() == Severity::Error);
-    errors.map(|d| format!("{} {}", d.code, d.message)).collect()
 }
 
 /// The text with edits made; `None` where they are to be made in another file.
@@ -85,18 +70,6 @@ fn what_a_message_offers_to_write_is_an_improvement() {
         wrong
     });
     assert!(wrong.is_empty(), "{} edits\n{}", wrong.len(), wrong.join("\n---\n"));
-}
-
-/// The programs of the repository.
-fn programs() -> Vec<PathBuf> {
-    let mut out: Vec<PathBuf> = ["examples", "std"]
-        .iter()
-        .flat_map(|dir| std::fs::read_dir(root().join(dir)).expect("a folder"))
-        .map(|e| e.expect("an entry").path())
-        .filter(|p| p.extension().is_some_and(|e| e == "tsr"))
-        .collect();
-    out.sort();
-    out
 }
 
 /// A name with one slip of the hand: a letter too few, twice, or before the one that it follows.

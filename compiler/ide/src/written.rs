@@ -88,7 +88,7 @@ pub fn operator(def: &OpDef) -> Call {
 }
 
 /// The call of a function of the host library.
-fn host(row: Builtin) -> Call {
+pub fn host(row: Builtin) -> Call {
     let def = row.def();
     let mut params: Vec<Parameter> = row.params().unwrap_or(&[]).iter().map(host_parameter).collect();
     let name = match def.name.split_once('.') {

@@ -32,7 +32,6 @@ pub mod inst;
 pub mod iterate;
 pub mod global_mutation;
 mod path_conditions;
-pub mod careless;
 pub mod consequences;
 pub mod limits;
 pub mod reached;

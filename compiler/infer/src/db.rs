@@ -63,6 +63,8 @@ pub struct Item {
     pub signature: Option<Arc<FnSig>>,
     /// The struct that it defines.
     pub struct_def: Option<Arc<StructDef>>,
+    /// What is careless in it by itself, which is said of programs without errors.
+    pub careless: Arc<[Diagnostic]>,
 }
 
 /// The items of one file.

@@ -1,6 +1,7 @@
 //! From syntax to Core: names, types, sizes, layouts, effects.
 
 mod circles;
+pub mod careless;
 pub mod session;
 pub mod db;
 pub mod check;

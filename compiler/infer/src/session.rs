@@ -1,6 +1,7 @@
 //! Checking whole programs, and inputs one after the other at a prompt.
 
-use crate::check::careless::{Imports, ItemText, Written};
+use crate::careless::{Imports, ItemText, Written};
+use crate::check::consequences::told;
 use crate::check::cx::Cx;
 use crate::check::fns;
 use crate::check::global_mutation::Held;
@@ -194,24 +195,31 @@ struct Assembly<'db> {
     diagnostics: Vec<Diagnostic>,
 }
 
-/// What careless code is looked for in: inputs of a prompt and the library are left alone.
-fn written(db: &dyn Db, file: File, root: bool) -> Option<Written<'_>> {
+/// What careless code of a file is told: inputs of a prompt and the library are left alone. This is asked after each edit, so
+/// items bring what they say by themselves, and a file that imports and draws nothing is not read.
+fn careless(db: &dyn Db, file: File, root: bool) -> Vec<Diagnostic> {
     if file.library(db) || file.prompt(db).is_some() || file.before(db).is_some() {
-        return None;
+        return vec![];
     }
     let items: Vec<Item> = file.heads(db).iter().filter_map(|h| db::item_of(db, h.id)).collect();
-    let imports = root.then(|| Imports {
-        read: items.iter().flat_map(|i| &i.facts(db).mentions).collect(),
+    let mut out: Vec<Diagnostic> = items.iter().flat_map(|i| i.careless(db).iter().cloned()).collect();
+    let draws = items.iter().any(|i| i.facts(db).mentions.contains("random"));
+    let imports = root && items.iter().any(|i| !i.facts(db).imports.is_empty());
+    if !draws && !imports {
+        return out;
+    }
+    let imports = imports.then(|| Imports {
+        read: items.iter().map(|i| &i.facts(db).mentions).collect(),
         twice: db::import_variables(db, file).clone(),
         only_names: |module| module == "std" || module.starts_with("std.") || db::is_builtin_module(module),
     });
-    // Most files draw nothing, and need not ask.
-    let random = items.iter().any(|i| i.facts(db).mentions.contains("random")) && {
+    let random = draws && {
         let known = db::in_scope(db, file, "random");
         !known.variable && known.entity.is_none_or(|e| matches!(e, Entity::Module(m) if &*m == "random"))
     };
     let text = |i: Item| ItemText { text: i.text(db), stmts: &i.syntax(db).stmts, names: i.names(db) };
-    Some(Written { items: items.into_iter().map(text).collect(), imports, random })
+    out.extend(crate::careless::of_file(&Written { items: items.into_iter().map(text).collect(), imports, random }));
+    out
 }
 
 impl Assembly<'_> {
@@ -248,13 +256,12 @@ impl Assembly<'_> {
         self.diagnostics.extend(later);
         if !self.diagnostics.iter().any(Diagnostic::is_error) {
             self.diagnostics.extend(self.reached.given_up.take());
-            let written = self.reached.mains.iter().filter_map(|m| written(db, m.file, m.file.id(db) == root));
-            self.diagnostics.extend(written.flat_map(|w| check::careless::careless(&w)));
+            let careless = self.reached.mains.iter().flat_map(|m| careless(db, m.file, m.file.id(db) == root));
+            self.diagnostics.extend(careless);
         }
         let sources = self.db.source_map();
         let text = |item| db::item_of(db, item).map_or("", |i| &**i.text(db));
-        let found = check::consequences::without_consequences(std::mem::take(&mut self.diagnostics), text);
-        let mut diagnostics = sorted(found, &sources);
+        let mut diagnostics = told(std::mem::take(&mut self.diagnostics), text, &sources);
         let errors = diagnostics.iter().any(Diagnostic::is_error);
         let mains = &self.reached.mains;
         let of_insts = self.reached.insts.values().map(|i| i.checked.untyped);
@@ -550,20 +557,6 @@ impl Call {
         }
         call
     }
-}
-
-/// In the order of the text; equal ones once.
-fn sorted(diagnostics: Vec<Diagnostic>, sources: &SourceMap) -> Vec<Diagnostic> {
-    let mut keyed: Vec<_> =
-        diagnostics.into_iter().map(|d| (sources.locate(d.span).map(|(f, r)| (f, r.start, r.end)), d)).collect();
-    keyed.sort_by_key(|a| a.0);
-    let mut out: Vec<Diagnostic> = vec![];
-    for (_, d) in keyed {
-        if !out.iter().rev().take(50).any(|o| o.span == d.span && o.code == d.code && o.message == d.message) {
-            out.push(d);
-        }
-    }
-    out
 }
 
 /// Inputs one after the other, each of which sees what those before defined.

@@ -1,5 +1,6 @@
 //! Texts on their way into the database: files cut into items, imports found and loaded.
 
+use crate::careless;
 use crate::db::{
     Before, Database, File, Item, ItemHead, ItemKind, ItemText, MODEL, Prompt, Target, Texts, file_of, item_of,
     model_name, path_of,
@@ -8,7 +9,7 @@ use crate::session::on_cores;
 use salsa::{Durability, Setter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tessera_base::{ItemId, bug};
+use tessera_base::{Diagnostic, ItemId, bug};
 use tessera_grammar::ast::{StmtKind, StructDef};
 use tessera_grammar::{ParsedItem, RawKind, parse_item, split, split_again};
 use tessera_resolve::facts::{ItemFacts, item_facts};
@@ -34,6 +35,7 @@ struct Read {
     facts: Arc<ItemFacts>,
     signature: Option<Arc<FnSig>>,
     struct_def: Option<Arc<StructDef>>,
+    careless: Arc<[Diagnostic]>,
 }
 
 fn read(id: ItemId, text: &str) -> Read {
@@ -49,8 +51,9 @@ fn read(id: ItemId, text: &str) -> Read {
         StmtKind::Struct(def) => Some(def.clone()),
         _ => None,
     });
+    let careless = careless::of_item(&syntax.stmts, &names).into();
     let (syntax, functions, names) = (Arc::new(syntax), Arc::new(functions), Arc::new(names));
-    Read { syntax, functions, names, outside, facts, signature, struct_def }
+    Read { syntax, functions, names, outside, facts, signature, struct_def, careless }
 }
 
 impl Database {
@@ -169,14 +172,25 @@ impl Database {
 
     /// Gives an item what was read of its text. Numbers are given in order, so a new one is that of the next item.
     fn set_item(&mut self, id: ItemId, file: FileId, text: &str, read: Read) {
-        let Read { syntax, functions, names, outside, facts, signature, struct_def } = read;
+        let Read { syntax, functions, names, outside, facts, signature, struct_def, careless } = read;
         Arc::make_mut(&mut self.texts).items[id.0 as usize].imports = None;
         let Some(item) = item_of(self, id) else {
             if id.0 as usize != self.items.len() {
                 bug!("an item has the number {}, and there are {}", id.0, self.items.len());
             }
-            let new =
-                Item::builder(id, file, text.into(), syntax, functions, names, outside, facts, signature, struct_def);
+            let new = Item::builder(
+                id,
+                file,
+                text.into(),
+                syntax,
+                functions,
+                names,
+                outside,
+                facts,
+                signature,
+                struct_def,
+                careless,
+            );
             let (high, low) = (Durability::HIGH, Durability::LOW);
             let new = new.durability(low).id_durability(high).file_durability(high).outside_durability(high);
             let new = new.facts_durability(high).signature_durability(high).struct_def_durability(high);
@@ -188,6 +202,7 @@ impl Database {
         item.set_syntax(self).to(syntax);
         item.set_functions(self).to(functions);
         item.set_names(self).to(names);
+        item.set_careless(self).to(careless);
         if *item.outside(self) != outside {
             item.set_outside(self).to(outside);
         }

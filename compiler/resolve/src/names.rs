@@ -176,18 +176,15 @@ impl Names {
 
     /// Variables, functions and targets inside of functions that nothing reads; names that begin with `_` mean to be so.
     pub fn unused(&self) -> Vec<BindingId> {
-        let read: BTreeSet<BindingId> = self
-            .uses
-            .iter()
-            .filter_map(|u| match u.to {
-                Reference::Local(id) => Some(id),
-                Reference::Outside => None,
-            })
-            .collect();
+        let mut read = vec![false; self.bindings.len()];
+        for u in &self.uses {
+            if let Reference::Local(id) = u.to {
+                read[id.0 as usize] = true;
+            }
+        }
         let unused = |(i, b): (usize, &Binding)| {
-            let id = BindingId(i as u32);
             let local = b.scope != ITEM && matches!(b.kind, Kind::Variable | Kind::Function | Kind::Target);
-            (local && !b.name.starts_with('_') && !read.contains(&id)).then_some(id)
+            (local && !b.name.starts_with('_') && !read[i]).then_some(BindingId(i as u32))
         };
         self.bindings.iter().enumerate().filter_map(unused).collect()
     }

@@ -4,7 +4,8 @@ use crate::golden::blocks;
 use crate::program::root;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tessera_core::builtins::{CALLS, CONSTANTS, Fallback, Gives, Kind, Param, Rule, rows};
+use tessera_core::builtins::{CALLS, CONSTANTS, Rule, rows};
+use tessera_ide::written::host;
 
 /// A section: how its names begin, its title, and the guide that has its examples where `compiler/core/examples.md` has none.
 pub struct Group {
@@ -92,12 +93,11 @@ pub fn entries(group: &Group) -> Vec<Entry> {
     });
     let rows = rows().filter_map(|b| {
         let def = b.def();
-        let Rule::Params(params, gives) = def.rule else { return None };
-        // A method's first parameter stands before the dot.
-        let params = if def.name.starts_with("str.") { &params[1..] } else { params };
-        let texts: Vec<String> = params.iter().map(parameter).collect();
-        let call = format!("{}({})", def.name, texts.join(", "));
-        Some(Entry { name: def.name.to_owned(), call, gives: result(gives).to_owned(), doc: def.doc })
+        let Rule::Params(..) = def.rule else { return None };
+        let written = host(b);
+        let texts: Vec<&str> = written.params.iter().map(|p| p.text.as_str()).collect();
+        let call = format!("{}({})", written.name, texts.join(", "));
+        Some(Entry { name: def.name.to_owned(), call, gives: written.result.unwrap_or_default(), doc: def.doc })
     });
     let constants = CONSTANTS.iter().map(|(name, _)| Entry {
         name: name.to_string(),
@@ -108,44 +108,6 @@ pub fn entries(group: &Group) -> Vec<Entry> {
     let mut all: Vec<Entry> = calls.chain(rows).chain(constants).filter(|e| e.prefix() == group.prefix).collect();
     all.retain(|e| !OF_LIBRARY.iter().any(|(start, _)| e.name.starts_with(start)));
     all
-}
-
-fn parameter(p: &Param) -> String {
-    let ty = match p.kind {
-        Kind::Int => "int",
-        Kind::Float => "float",
-        Kind::Bool => "bool",
-        Kind::Str => "str",
-        Kind::StrList => "list[str]",
-        Kind::IntList => "list[int]",
-        Kind::Tensor => "Tensor",
-        Kind::TensorDict => "dict[str, Tensor]",
-        Kind::DType => "dtype",
-    };
-    match p.fallback {
-        Fallback::Required => format!("{}: {ty}", p.name),
-        Fallback::Int(n) => format!("{}: {ty} = {n}", p.name),
-        Fallback::Bool(b) => format!("{}: {ty} = {}", p.name, if b { "True" } else { "False" }),
-        Fallback::Str(s) => format!("{}: {ty} = \"{s}\"", p.name),
-        Fallback::DType(d) => format!("{}: {ty} = {}", p.name, d.name()),
-    }
-}
-
-fn result(gives: Gives) -> &'static str {
-    match gives {
-        Gives::Int => "int",
-        Gives::Float => "float",
-        Gives::Bool => "bool",
-        Gives::Str => "str",
-        Gives::StrList => "list[str]",
-        Gives::IntList => "list[int]",
-        Gives::None => "None",
-        Gives::AnyTensor => "Tensor",
-        Gives::Matrix => "Tensor[N, M]",
-        Gives::StrDict => "dict[str, str]",
-        Gives::TensorDict => "dict[str, Tensor]",
-        Gives::Never => "",
-    }
 }
 
 /// The programs of the sections, by the beginning of their names.

@@ -1,17 +1,38 @@
-//! Errors that follow from other errors, and tell nothing where these stand.
+//! Which diagnostics are told: not those that follow from others, and tell nothing where these stand.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, ItemId, Span};
+use tessera_resolve::source::SourceMap;
 
-/// The diagnostics without what may follow from another of them. `text` is that of an item.
-pub fn without_consequences<'a>(all: Vec<Diagnostic>, text: impl Fn(ItemId) -> &'a str) -> Vec<Diagnostic> {
+/// The diagnostics that are told, in the order of the texts: none twice, and none that may follow from another. `text` is
+/// that of an item.
+pub fn told<'a>(all: Vec<Diagnostic>, text: impl Fn(ItemId) -> &'a str, sources: &SourceMap) -> Vec<Diagnostic> {
+    sorted(without_consequences(all, text), sources)
+}
+
+/// In the order of the text; equal ones once.
+fn sorted(diagnostics: Vec<Diagnostic>, sources: &SourceMap) -> Vec<Diagnostic> {
+    let mut keyed: Vec<_> =
+        diagnostics.into_iter().map(|d| (sources.locate(d.span).map(|(f, r)| (f, r.start, r.end)), d)).collect();
+    keyed.sort_by_key(|a| a.0);
+    let mut out: Vec<Diagnostic> = vec![];
+    for (_, d) in keyed {
+        if !out.iter().rev().take(50).any(|o| o.span == d.span && o.code == d.code && o.message == d.message) {
+            out.push(d);
+        }
+    }
+    out
+}
+
+/// The diagnostics without what may follow from another of them.
+fn without_consequences<'a>(all: Vec<Diagnostic>, text: impl Fn(ItemId) -> &'a str) -> Vec<Diagnostic> {
     let cause = all.iter().any(|d| d.is_error() && !of_unknown_type(d));
     let types: BTreeSet<Span> = all.iter().filter(|d| d.code == Code::E0215).map(|d| d.span).collect();
     let imports: BTreeSet<Arc<str>> = all.iter().filter(|d| d.code == Code::E0102).flat_map(meant).collect();
     let undefined = |d: &Diagnostic| {
-        d.code == Code::E0101
-            && (types.contains(&d.span) || imports.iter().any(|n| d.message == format!("`{n}` is not defined")))
+        let name = d.message.strip_prefix('`').and_then(|m| m.strip_suffix("` is not defined"));
+        d.code == Code::E0101 && (types.contains(&d.span) || name.is_some_and(|n| imports.contains(n)))
     };
     let broken: BTreeSet<ItemId> = all.iter().filter(|d| of_syntax(d)).map(|d| d.span.item).collect();
     let words: BTreeSet<&str> = broken.iter().flat_map(|i| words(text(*i))).collect();

@@ -138,6 +138,9 @@ pub fn members(module: &str) -> Vec<String> {
     out
 }
 
+/// What programs of Python import where a program of Tessera imports nothing.
+const PYTHON: [&str; 7] = ["numpy", "torch", "jax", "tensorflow", "keras", "flax", "scipy"];
+
 impl Cx<'_> {
     /// Reports what is wrong with an import; its names are in the module's scope already.
     pub fn import(&mut self, stmt: &Stmt) {
@@ -228,7 +231,7 @@ impl Cx<'_> {
             }
             _ => {
                 let d = Diagnostic::new(Code::E0102, span, format!("there is no module `{module}`"));
-                if matches!(&*path[0].text, "numpy" | "torch" | "jax" | "tensorflow" | "keras" | "flax" | "scipy") {
+                if path.first().is_some_and(|n| PYTHON.contains(&&*n.text)) {
                     let d = d.note("a program imports modules of Tessera, not of Python");
                     let d = d.help("operators are in `op`, without an import; layers, optimisers and data in `std.nn`, `std.optim`, `std.data`");
                     self.report(d);

@@ -116,7 +116,7 @@ impl Cx<'_> {
         }
         // What stands at a prompt is shown.
         if self.file.prompt(self.db).is_none()
-            && let Some(d) = super::careless::without_effect(e, &value)
+            && let Some(d) = crate::careless::without_effect(e, &value)
         {
             self.report(d);
         }

@@ -32,24 +32,30 @@ pub struct ItemText<'a> {
 
 /// What is known of the names that a file imports.
 pub struct Imports<'a> {
-    /// All names that the file reads.
-    pub read: BTreeSet<&'a Arc<str>>,
+    /// The names that the file reads, item by item.
+    pub read: Vec<&'a BTreeSet<Arc<str>>>,
     /// Those that something else binds, too.
     pub twice: Arc<BTreeSet<Arc<str>>>,
     /// Whether importing a module does nothing but name it: a file of the user's own runs.
     pub only_names: fn(&str) -> bool,
 }
 
-/// What is careless in a file without errors.
-pub fn careless(file: &Written) -> Vec<Diagnostic> {
+/// What is careless in an item by itself: variables that nothing reads, statements that are never reached.
+pub fn of_item(stmts: &[Stmt], names: &Names) -> Vec<Diagnostic> {
+    let mut out = vec![];
+    unread_variables(stmts, names, &mut out);
+    unreached(stmts, &mut out);
+    out
+}
+
+/// What is careless in a file as a whole: imports that nothing reads, random keys that are used twice.
+pub fn of_file(file: &Written) -> Vec<Diagnostic> {
     let mut out = vec![];
     let mut used = Used::new();
     for item in &file.items {
         if let Some(imports) = &file.imports {
             out.extend(item.stmts.iter().filter_map(|stmt| unread_import(imports, item, stmt)));
         }
-        unread_variables(item, &mut out);
-        unreached(item.stmts, &mut out);
         if file.random {
             Keys { names: item.names, out: &mut out }.block(item.stmts, &mut used, None);
         }
@@ -59,9 +65,13 @@ pub fn careless(file: &Written) -> Vec<Diagnostic> {
 
 /// W0108: variables and functions inside of functions that nothing reads. Names of loops and of parts of a value are left
 /// alone: they may be there for their place.
-fn unread_variables(item: &ItemText, out: &mut Vec<Diagnostic>) {
+fn unread_variables(stmts: &[Stmt], names: &Names, out: &mut Vec<Diagnostic>) {
+    let unused = names.unused();
+    if unused.is_empty() {
+        return;
+    }
     let mut alone: BTreeSet<Span> = BTreeSet::new();
-    each_block(item.stmts, &mut |stmts| {
+    each_block(stmts, &mut |stmts| {
         alone.extend(stmts.iter().flat_map(|stmt| match &stmt.kind {
             StmtKind::Assign { targets, .. } => targets.iter().map(|t| t.span).collect(),
             StmtKind::AnnAssign { target, .. } => vec![target.span],
@@ -69,8 +79,8 @@ fn unread_variables(item: &ItemText, out: &mut Vec<Diagnostic>) {
             _ => vec![],
         }));
     });
-    for id in item.names.unused() {
-        out.extend(unread_variable(item.names, id, &alone));
+    for id in unused {
+        out.extend(unread_variable(names, id, &alone));
     }
 }
 
@@ -143,7 +153,7 @@ fn unread_import(imports: &Imports, item: &ItemText, stmt: &Stmt) -> Option<Diag
     if !(imports.only_names)(&dotted_path(path)) {
         return None;
     }
-    let known = |n: &Name| imports.read.contains(&n.text) || imports.twice.contains(&n.text);
+    let known = |n: &Name| imports.read.iter().any(|names| names.contains(&n.text)) || imports.twice.contains(&n.text);
     let unread = |n: &Name| !n.text.starts_with('_') && !known(n);
     let lost: Vec<&Name> = names.into_iter().filter(|n| unread(n)).collect();
     let (first, others) = lost.split_first()?;
