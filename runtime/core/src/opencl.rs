@@ -21,7 +21,7 @@ use opencl_dynamic_sys::constants::*;
 use opencl_dynamic_sys::types::cl_platform::cl_int;
 use opencl_dynamic_sys::types::{cl_context, cl_device_id};
 use std::ffi::OsStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The version of SPIR-V that kernels are.
 const SPIRV: &str = "SPIR-V_1.2";
@@ -63,6 +63,9 @@ pub struct Accelerator {
     device: cl_device_id,
     context: cl_context,
     pieces: Pieces,
+    /// One program is built at a time: a compiler for processors (Intel's of 2026) now and then goes down in its reader of
+    /// SPIR-V where threads build at once.
+    building: Mutex<()>,
 }
 
 // SAFETY: OpenCL's calls are for many threads, but those that set arguments, which a lock keeps apart.
@@ -120,9 +123,14 @@ impl Accelerator {
             &mut status,
         ));
         match context {
-            Some(context) if status == CL_SUCCESS => {
-                Ok(Arc::new(Accelerator { api, facts, device, context, pieces: Pieces::default() }))
-            }
+            Some(context) if status == CL_SUCCESS => Ok(Arc::new(Accelerator {
+                api,
+                facts,
+                device,
+                context,
+                pieces: Pieces::default(),
+                building: Mutex::default(),
+            })),
             _ => Err(Unusable::new(
                 format!("{} cannot be opened: {}", facts.name, said(status)),
                 "another program may hold the device for itself",

@@ -6,7 +6,7 @@ use crate::gpu::LaunchShape;
 use opencl_dynamic_sys::constants::*;
 use opencl_dynamic_sys::types::{cl_kernel, cl_program};
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How SPIR-V begins, in the order of this processor's bytes.
 const MAGIC: [u8; 4] = 0x0723_0203_u32.to_le_bytes();
@@ -101,7 +101,10 @@ impl Accelerator {
         };
         let devices = [self.device];
         let nothing = std::ptr::null_mut();
-        let done = code(api.clBuildProgram(program, 1, devices.as_ptr(), options.as_ptr(), None, nothing));
+        let done = {
+            let _one = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+            code(api.clBuildProgram(program, 1, devices.as_ptr(), options.as_ptr(), None, nothing))
+        };
         if done == CL_SUCCESS {
             return Ok(program);
         }
