@@ -110,6 +110,23 @@ pub struct Sizes(pub Vec<(String, i64)>);
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Values(pub Vec<(String, String)>);
 
+/// Where a profile is kept, besides what is shown.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Kept {
+    /// Write a time line of every run of every kernel, which Perfetto and Chrome open
+    #[arg(long, value_name = "FILE.json")]
+    pub trace: Option<PathBuf>,
+    /// Write a flame graph: files, lines and kernels as wide as their time
+    #[arg(long, value_name = "FILE.svg")]
+    pub flame: Option<PathBuf>,
+    /// Write the profile, for `--against`
+    #[arg(long, value_name = "FILE.json")]
+    pub save: Option<PathBuf>,
+    /// Show what changed since a profile that was written with `--save`
+    #[arg(long, value_name = "FILE.json")]
+    pub against: Option<PathBuf>,
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Check, compile and run a program (`tessera FILE` is the same)
@@ -123,10 +140,12 @@ pub enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Run a program and show the time of each kernel
+    /// Run a program and show where its time went: kernels, host code, checking, compiling
     Profile {
         /// The program; `-` reads standard input
         file: PathBuf,
+        #[command(flatten)]
+        kept: Kept,
         /// What the program sees as `sys.args`
         #[arg(last = true)]
         args: Vec<String>,
@@ -454,9 +473,11 @@ pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi:
 /// The position of the first argument from `at` on that is neither an option nor its value.
 fn after_options(args: &[std::ffi::OsString], mut at: usize) -> usize {
     let tool = Cli::command();
+    let command = args.get(..at).and_then(|before| before.last()).and_then(|name| tool.find_subcommand(name));
     let takes_value = |arg: &str| {
         let is = |a: &&clap::Arg| a.get_long().is_some_and(|long| arg.strip_prefix("--") == Some(long));
-        tool.get_arguments().find(is).is_some_and(|a| a.get_action().takes_values())
+        let mut known = tool.get_arguments().chain(command.iter().flat_map(|c| c.get_arguments()));
+        known.find(is).is_some_and(|a| a.get_action().takes_values())
     };
     while let Some(arg) = args.get(at).and_then(|a| a.to_str()) {
         if takes_value(arg) {
@@ -504,6 +525,13 @@ mod tests {
         assert_eq!(given, Ok(vec![("mode".into(), "\"a,b\"".into()), ("n".into(), "3".into())]));
         let raw = ["tessera", "emit", "a.tsr", "--with", "n=4"].map(std::ffi::OsString::from);
         assert!(Cli::try_parse_from(arguments(raw.into_iter())).is_err());
+    }
+
+    #[test]
+    fn options_after_profile_are_the_tools() {
+        let cli = parse(&["profile", "--trace", "t.json", "a.tsr", "--trace"]);
+        let Some(Command::Profile { file, kept, args }) = cli.command else { panic!("not a profile") };
+        assert_eq!((file, kept.trace, args), ("a.tsr".into(), Some("t.json".into()), vec!["--trace".to_owned()]));
     }
 
     #[test]

@@ -40,7 +40,10 @@ pub fn main(stack_bytes: usize) -> u8 {
     if let Some(bytes) = cli.global.memory {
         tessera_runtime::tensor::bound_memory(bytes);
     }
-    let profile = matches!(cli.command, Some(Command::Profile { .. }));
+    let profile = match &cli.command {
+        Some(Command::Profile { kept, .. }) => Some(kept.clone()),
+        _ => None,
+    };
     let mut setup = Setup { global: cli.global, style, stack_bytes, profile, held: None };
     if let Some(unusable) = unusable_target(&setup, &cli.command) {
         setup.show(&[unusable], &SourceMap::default());
@@ -52,7 +55,7 @@ pub fn main(stack_bytes: usize) -> u8 {
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
         Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
-        Some(Command::Run { file, args, .. } | Command::Profile { file, args }) => {
+        Some(Command::Run { file, args, .. } | Command::Profile { file, args, .. }) => {
             program::run(&mut setup, &file, args)
         }
         Some(Command::Plan { file, topology, of, best, args }) => {

@@ -51,7 +51,7 @@ fn in_a_session(setup: &Setup, topic: &str) -> Option<String> {
         held: Some(Default::default()),
         style: setup.style,
         stack_bytes: setup.stack_bytes,
-        profile: false,
+        profile: None,
     };
     let mut state = State::held(&quiet, shown.clone());
     let outcome = state.take(&format!("?{topic}"));

@@ -19,6 +19,7 @@ use tessera_runtime::mesh::message_passing::Between;
 use tessera_runtime::mesh::shared_memory::Hub;
 use tessera_runtime::mesh::{Engine, STOPPED, as_device};
 use tessera_runtime::pool::Pool;
+use tessera_runtime::profile::stage;
 use tessera_runtime::tensor::{Parts, Tensor};
 use tessera_runtime::world::step::What;
 use tessera_runtime::world::{self, World};
@@ -159,7 +160,13 @@ impl MeshRun {
             return Err(MeshError::Devices(self.count));
         }
         let planned = self.devices.borrow().is_some();
-        let ready = if planned { Ok(()) } else { self.plan(backend, threads) };
+        let ready = match planned {
+            true => Ok(()),
+            false => {
+                let _planning = stage("planning kernels");
+                self.plan(backend, threads)
+            }
+        };
         let Some(world) = world::world() else {
             ready.map_err(MeshError::Backend)?;
             let results = self.run_mine(backend.pool(), Hub::new(self.mine.clone()), args);

@@ -1,37 +1,80 @@
 //! `tessera profile`: where the time of a program went.
 
+mod against;
+mod flame;
+mod trace;
+
+pub use against::{Saved, against};
+
+use crate::cli::Kept;
 use crate::graph_facts::Place;
 use serde_json::json;
 use std::fmt::Write;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_base::{ItemId, Span};
+use tessera_abi::plan::StepOrigin;
+use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::device::Taken;
 use tessera_runtime::fault::human_bytes;
-use tessera_runtime::profile::Row;
+use tessera_runtime::io::replace::{Durability, replace, try_at};
+use tessera_runtime::profile::{DEVICES, Kind, Profile, Row};
 use tessera_runtime::traffic::Sent;
 
-/// A table of one line for each kernel or function of the runtime, in the order in which they first
-/// ran: its share of the time of all, how often it ran, the median of its times, and the place in
-/// the program that it was made for. Only measured numbers; what `whole` has beyond their sum is
-/// host code, checking and compilation.
+/// A table of one line for each kernel or function of the runtime, by share: of the time that threads of the program
+/// spent, how often it ran, the median of its times, and the place in the program that it was made for. Below it the time
+/// of everything else, which is no kernel. Measured numbers alone; what nothing accounts for is told, too.
 pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
-    let total: Duration = rows.iter().flat_map(|r| &r.times).sum();
+    let spent = spent(rows, whole);
+    let percent = |time: Duration| 100.0 * ratio(time, spent);
     let mut out = String::new();
-    let seconds = total.as_secs_f64().max(1e-12);
-    let width = rows.iter().map(|r| r.name.chars().count()).max().unwrap_or(6).clamp(6, 48);
+    let steps = by_time(rows, Kind::Step);
+    let width = steps.iter().map(|r| r.name.chars().count()).max().unwrap_or(6).clamp(6, 48);
     let _ = writeln!(out, "{:>6}  {:>7}  {:>10}  {:<width$}  place", "share", "runs", "median", "kernel");
-    for row in rows {
-        let time: Duration = row.times.iter().sum();
-        let share = 100.0 * time.as_secs_f64() / seconds;
+    for row in &steps {
         let name: String = row.name.chars().take(width).collect();
-        let (runs, median) = (row.times.len(), shown(median(&row.times)));
+        let (share, runs, median) = (percent(row.time()), row.times.len(), shown(median(&row.times)));
         let _ = writeln!(out, "{share:>5.1}%  {runs:>7}  {median:>10}  {name:<width$}  {}", source_line(row, sources));
     }
-    let (total, whole) = (shown(total), shown(whole));
-    let _ = writeln!(out, "kernels {total} of {whole} from start to end");
+    let kernels: Duration = steps.iter().map(|r| r.time()).sum();
+    let _ = writeln!(out, "kernels {} of {} from start to end; the rest:", shown(kernels), shown(whole));
+    let stages = by_time(rows, Kind::Stage).into_iter().map(|r| (r.name.as_str(), r.time()));
+    for (name, time) in stages.chain([(UNKNOWN, unknown(rows, whole))]).filter(|(_, t)| percent(*t) >= 0.05) {
+        match name {
+            // The steps of the devices are above.
+            DEVICES => _ = writeln!(out, "{:>6}  {:>19}  {name}, whose kernels are above", "", shown(time)),
+            _ => _ = writeln!(out, "{:>5.1}%  {:>19}  {name}", percent(time), shown(time)),
+        }
+    }
     out
+}
+
+/// What is between stages, and before and after them.
+const UNKNOWN: &str = "not accounted for";
+
+/// Rows of a kind, those with the most time first.
+fn by_time(rows: &[Row], kind: Kind) -> Vec<&Row> {
+    let mut out: Vec<&Row> = rows.iter().filter(|r| r.kind == kind).collect();
+    out.sort_by_key(|r| std::cmp::Reverse(r.time()));
+    out
+}
+
+/// Of the first thread's time what no row has.
+fn unknown(rows: &[Row], whole: Duration) -> Duration {
+    whole.saturating_sub(rows.iter().map(|r| r.time().saturating_sub(r.elsewhere)).sum())
+}
+
+/// What all threads spent together: the first one from start to end, but where it waited for devices, and those of devices
+/// in their steps.
+fn spent(rows: &[Row], whole: Duration) -> Duration {
+    let waited: Duration = rows.iter().filter(|r| r.name == DEVICES).map(Row::time).sum();
+    whole.saturating_sub(waited) + rows.iter().map(|r| r.elsewhere).sum()
+}
+
+fn ratio(part: Duration, of: Duration) -> f64 {
+    part.as_secs_f64() / of.as_secs_f64().max(1e-12)
 }
 
 /// The same for tools: one object, its rows by share. Seconds.
@@ -41,20 +84,22 @@ pub fn json(
     whole: Duration,
     sources: &SourceMap,
 ) -> serde_json::Value {
-    let total: Duration = rows.iter().flat_map(|r| &r.times).sum();
-    let time = |row: &Row| row.times.iter().sum::<Duration>();
-    let mut sorted: Vec<&Row> = rows.iter().collect();
-    sorted.sort_by_key(|r| std::cmp::Reverse(time(r)));
+    let spent = spent(rows, whole);
+    let steps = by_time(rows, Kind::Step);
     let row = |row: &&Row| {
-        let span = Span::new(ItemId(row.origin.item), row.origin.start as usize, row.origin.end as usize);
         json!({
             "kernel": row.name,
-            "place": Place::of(span, sources),
+            "place": Place::of(span_of(row), sources),
             "runs": row.times.len(),
-            "seconds": time(row).as_secs_f64(),
+            "seconds": row.time().as_secs_f64(),
             "median": median(&row.times).as_secs_f64(),
-            "share": time(row).as_secs_f64() / total.as_secs_f64().max(1e-12),
+            "share": ratio(row.time(), spent),
         })
+    };
+    let stage = |row: &&Row| {
+        // What devices do meanwhile has the share.
+        let share = (row.name != DEVICES).then(|| ratio(row.time(), spent));
+        json!({"stage": row.name, "runs": row.times.len(), "seconds": row.time().as_secs_f64(), "share": share})
     };
     let exchange = |((name, device), sent): &((Arc<str>, usize), Sent)| {
         let [time, waited, hidden] = [sent.time, sent.waited, sent.hidden].map(|t| t.as_secs_f64());
@@ -64,10 +109,57 @@ pub fn json(
     json!({
         "schema": 1,
         "exchanges": sent.iter().map(exchange).collect::<Vec<_>>(),
-        "profile": sorted.iter().map(row).collect::<Vec<_>>(),
-        "kernels": total.as_secs_f64(),
+        "profile": steps.iter().map(row).collect::<Vec<_>>(),
+        "stages": by_time(rows, Kind::Stage).iter().map(stage).collect::<Vec<_>>(),
+        "kernels": steps.iter().map(|r| r.time()).sum::<Duration>().as_secs_f64(),
+        "unknown": unknown(rows, whole).as_secs_f64(),
         "whole": whole.as_secs_f64(),
+        "spent": spent.as_secs_f64(),
     })
+}
+
+/// Looks at the files of the options before a program runs, which may take hours: the earlier profile, and whether the others
+/// can be written.
+///
+/// # Errors
+/// E0706 for a file that cannot be read or written, E0707 for one that is no profile.
+pub fn ready(kept: &Kept) -> Result<Option<Saved>, Box<Diagnostic>> {
+    for path in [&kept.save, &kept.trace, &kept.flame].into_iter().flatten() {
+        try_at(path).map_err(|e| unwritten(path, &e))?;
+    }
+    kept.against.as_deref().map(against::read).transpose()
+}
+
+/// Writes what the options of the command ask for.
+///
+/// # Errors
+/// E0706 for a file that cannot be written.
+pub fn keep(
+    kept: &Kept,
+    profile: &Profile,
+    value: &serde_json::Value,
+    sources: &SourceMap,
+) -> Result<(), Box<Diagnostic>> {
+    if let Some(path) = &kept.save {
+        write(path, format!("{value:#}\n").as_bytes())?;
+    }
+    if let Some(path) = &kept.trace {
+        write(path, trace::events(profile, sources).to_string().as_bytes())?;
+    }
+    if let Some(path) = &kept.flame {
+        write(path, &flame::graph(&profile.rows, sources).map_err(|e| unwritten(path, &e))?)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Box<Diagnostic>> {
+    let written = replace(path, Durability::OnDisk, |e| e, |file| file.write_all(bytes));
+    written.map_err(|e| unwritten(path, &e))
+}
+
+/// E0706.
+fn unwritten(path: &Path, e: &io::Error) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Code::E0706, Span::NONE, format!("cannot write `{}`: {e}", path.display())))
 }
 
 /// What kernels take of a GPU; nothing where none ran on one.
@@ -114,10 +206,17 @@ pub fn exchanges(rows: &[((Arc<str>, usize), Sent)]) -> String {
     out
 }
 
+/// Of what stands in no text, none.
+fn span_of(row: &Row) -> Span {
+    if row.origin == StepOrigin::default() {
+        return Span::NONE;
+    }
+    Span::new(ItemId(row.origin.item), row.origin.start as usize, row.origin.end as usize)
+}
+
+/// `file.tsr:LINE`; nothing for what stands in no text.
 fn source_line(row: &Row, sources: &SourceMap) -> String {
-    let (start, end) = (row.origin.start as usize, row.origin.end as usize);
-    let span = Span::new(ItemId(row.origin.item), start, end);
-    match sources.line_col(span) {
+    match sources.line_col(span_of(row)) {
         Some((file, line, _)) => {
             let path = sources.file(file).map_or("", |f| &f.path);
             format!("{}:{line}", path.rsplit('/').next().unwrap_or(path))
@@ -146,16 +245,40 @@ pub fn shown(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn rows_have_shares_and_medians() {
-        let row = |name: &str, us: &[u64]| Row {
+    fn row(name: &str, kind: Kind, us: &[u64]) -> Row {
+        Row {
             name: name.into(),
+            kind,
             origin: Default::default(),
             times: us.iter().map(|&n| Duration::from_micros(n)).collect(),
+            elsewhere: Duration::ZERO,
             taken: None,
-        };
-        let text = table(&[row("dot", &[1, 3, 2]), row("add", &[2])], Duration::from_millis(1), &SourceMap::default());
-        assert!(text.contains(" 75.0%        3      2.0 µs  dot"), "{text}");
-        assert!(text.ends_with("kernels 8.0 µs of 1.00 ms from start to end\n"), "{text}");
+        }
+    }
+
+    #[test]
+    fn rows_have_shares_and_medians() {
+        let rows = [
+            row("add", Kind::Step, &[20]),
+            row("dot", Kind::Step, &[100, 300, 200]),
+            row("checking", Kind::Stage, &[180]),
+        ];
+        let text = table(&rows, Duration::from_millis(1), &SourceMap::default());
+        let lines: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
+        let [dot, add, kernels, checking, rest] = lines[..] else { panic!("{text}") };
+        assert!(dot.starts_with("60.0%        3    200.0 µs  dot") && add.starts_with("2.0%"), "{text}");
+        assert_eq!(kernels, "kernels 620.0 µs of 1.00 ms from start to end; the rest:");
+        assert!(checking.starts_with("18.0%") && checking.ends_with("180.0 µs  checking"), "{text}");
+        assert!(rest.starts_with("20.0%") && rest.ends_with("200.0 µs  not accounted for"), "{text}");
+    }
+
+    #[test]
+    fn devices_are_not_counted_twice() {
+        let mut dot = row("dot", Kind::Step, &[400, 400]);
+        dot.elsewhere = Duration::from_micros(800);
+        let rows = [dot, row(DEVICES, Kind::Stage, &[500]), row("checking", Kind::Stage, &[500])];
+        let value = json(&rows, &[], Duration::from_millis(1), &SourceMap::default());
+        let close = |a: &serde_json::Value, b: f64| a.as_f64().is_some_and(|a| (a - b).abs() < 1e-9);
+        assert!(close(&value["profile"][0]["share"], 0.8 / 1.3) && close(&value["unknown"], 0.0), "{value}");
     }
 }

@@ -4,8 +4,9 @@ mod processes;
 
 use crate::backend::{Backend, Options};
 use crate::cache::DiskCache;
-use crate::cli::{Color, Global};
+use crate::cli::{Color, Global, Kept};
 use crate::files::{Disk, Texts};
+use crate::profile::{self, Saved};
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
 use crate::target::{self, Choice, Target, is_reference};
@@ -14,6 +15,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tessera_base::{Code, Diagnostic, Limits, Mesh, Span, limits};
 use tessera_core::ir::Program;
 use tessera_core::layouts;
@@ -27,6 +29,7 @@ use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_runtime::context::{INTERRUPTED, RunError, Stop};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::pool::Pool;
+use tessera_runtime::profile::stage;
 use tessera_runtime::world::{self, World};
 
 /// What all commands know of how they were called.
@@ -34,8 +37,8 @@ pub struct Setup {
     pub global: Global,
     pub style: Style,
     pub stack_bytes: usize,
-    /// Show where the time went when the program ends.
-    pub profile: bool,
+    /// Show where the time went when the program ends, and keep it there.
+    pub profile: Option<Kept>,
     /// In a run over several processes: what is to be told once it is known by whom.
     pub held: Option<RefCell<Vec<u8>>>,
 }
@@ -267,7 +270,20 @@ pub fn told(fault: Fault) -> Diagnostic {
 
 /// What this process does of a run.
 fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
+    let earlier = match setup.profile.as_ref().map(profile::ready).transpose() {
+        Ok(earlier) => earlier.flatten(),
+        Err(d) => {
+            setup.show(&[*d], &SourceMap::default());
+            return 1;
+        }
+    };
+    // Before anything else, so that all of the run is in it.
+    if let Some(kept) = &setup.profile {
+        tessera_runtime::profile::start(kept.trace.is_some());
+        tessera_runtime::traffic::start();
+    }
+    let checking = stage("checking");
     let read = || crate::files::read_source(path);
     let loaded = if path == Path::new("-") { processes::from_input(read) } else { read() };
     let ready = match loaded {
@@ -281,10 +297,8 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         Ok(ready) => ready,
         Err(code) => return code,
     };
-    if setup.profile {
-        tessera_runtime::profile::start();
-        tessera_runtime::traffic::start();
-    }
+    drop(checking);
+    let starting = stage("starting threads and devices");
     let stdout = std::io::stdout();
     let by_line = stdout.is_terminal();
     let sink: Box<dyn Write> = if world::is_first() { Box::new(stdout) } else { Box::new(std::io::sink()) };
@@ -294,8 +308,15 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let reports = Reports::default();
     let pool = setup.pool();
     let backend = Rc::new(setup.backend(pool.clone()));
-    let stop = match start(&mut session, &ready, backend.clone(), pool, reports.clone()) {
-        Ok(program) => session.run(&program),
+    drop(starting);
+    let making = stage("making host code");
+    let program = start(&mut session, &ready, backend.clone(), pool, reports.clone());
+    drop(making);
+    let stop = match program {
+        Ok(program) => {
+            let _host = stage("host code");
+            session.run(&program)
+        }
         Err(d) => {
             setup.show(&[*d], &ready.sources);
             processes::end(setup, 1, true);
@@ -306,25 +327,55 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         let (made, found, time) = backend.compiled.get();
         eprintln!("kernels: {made} compiled in {:.1} ms, {found} from the cache", time.as_secs_f64() * 1e3);
     }
-    if setup.profile {
-        let sent = processes::traffic(tessera_runtime::traffic::taken());
-        let crossed = processes::crossed();
-        if world::is_first() && setup.global.json {
-            let rows = tessera_runtime::profile::taken();
-            eprintln!("{}", crate::profile::json(&rows, &sent, started.elapsed(), &ready.sources));
-        } else if world::is_first() {
-            let rows = tessera_runtime::profile::taken();
-            eprint!("{}", world::world().map_or_else(String::new, processes::whose));
-            eprint!("{}", crate::profile::table(&rows, started.elapsed(), &ready.sources));
-            eprint!("{}", crate::profile::taken(&rows));
-            backend.notes().iter().for_each(|note| eprintln!("{note}"));
-            eprint!("{}{crossed}", crate::profile::exchanges(&sent));
-        }
-    }
+    let kept = setup.profile.as_ref().map(|kept| {
+        let whole = started.elapsed();
+        profiled(setup, kept, earlier.as_ref(), &backend, whole, &ready.sources)
+    });
     let failed = matches!(stop, Some(Stop::Error(_)));
     let code = finish(setup, stop, &ready, &reports);
+    let code = match kept {
+        Some(Err(d)) => {
+            setup.show(&[*d], &SourceMap::default());
+            code.max(1)
+        }
+        _ => code,
+    };
     processes::end(setup, code, failed);
     code
+}
+
+/// Tells where the time went, and keeps it where that was asked for.
+///
+/// # Errors
+/// E0706 where a file cannot be read or written.
+fn profiled(
+    setup: &Setup,
+    kept: &Kept,
+    earlier: Option<&Saved>,
+    backend: &Backend,
+    whole: Duration,
+    sources: &SourceMap,
+) -> Result<(), Box<Diagnostic>> {
+    let profile = tessera_runtime::profile::end();
+    let sent = processes::traffic(tessera_runtime::traffic::taken());
+    let crossed = processes::crossed();
+    if !world::is_first() {
+        return Ok(());
+    }
+    let value = profile::json(&profile.rows, &sent, whole, sources);
+    if setup.global.json {
+        eprintln!("{value}");
+    } else {
+        eprint!("{}", world::world().map_or_else(String::new, processes::whose));
+        eprint!("{}", profile::table(&profile.rows, whole, sources));
+        eprint!("{}", profile::taken(&profile.rows));
+        backend.notes().iter().for_each(|note| eprintln!("{note}"));
+        eprint!("{}{crossed}", profile::exchanges(&sent));
+    }
+    if let Some(earlier) = earlier {
+        eprint!("{}", profile::against(earlier, &value));
+    }
+    profile::keep(kept, &profile, &value, sources)
 }
 
 /// Loads a program into a session, ready to run.

@@ -30,6 +30,7 @@ use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::host_value::{HostKey, HostValue};
 use tessera_runtime::pool::Pool;
+use tessera_runtime::profile::{self, stage};
 use tessera_runtime::tensor::Tensor;
 use tessera_runtime::world;
 use tessera_shard::{layout, spmd_partition};
@@ -210,12 +211,15 @@ impl Executor {
             return Ok(entry.clone());
         }
         let start = Instant::now();
+        let tracing = stage("tracing");
         let concrete: Vec<RegionArg> = args.iter().map(|a| self.region_arg(a)).collect();
         let (unit, position) = self.regions[region as usize];
         let body = &self.units[unit].regions[position];
         let traced = if self.backend.options().checked { trace_checked } else { trace };
         let traced = traced(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
         tessera_graph::verified(&traced.graph, "tracing");
+        drop(tracing);
+        let _optimising = stage("optimising graphs");
         let dry = self.dry_run.as_mut().map(|all| {
             all.push(DryRegion { name: body.name.to_string(), graph: traced.graph.clone(), calls: 0 });
             (all.len() - 1, output_layouts(&traced.graph))
@@ -370,6 +374,7 @@ impl Executor {
             return made.collect::<Result<_, _>>().map_err(|e| self.fault(e.into(), Span::NONE, span));
         }
         if let Some(mesh) = &entry.mesh {
+            let _devices = stage(profile::DEVICES);
             return mesh.run(&self.backend, self.pool.threads(), args).map_err(|e| match e {
                 MeshError::Plan(PlanError::Interrupted) => self.fault(interrupted(), Span::NONE, span),
                 MeshError::Plan(PlanError::Step(stop)) => self.stopped(stop, span),
@@ -392,7 +397,7 @@ impl Executor {
         let start = Instant::now();
         let plan = match ready {
             Some(plan) => plan,
-            None => match self.backend.plan(&entry.graph) {
+            None => match planned(&self.backend, &entry.graph) {
                 Ok(plan) => {
                     entry.history.compiled(start.elapsed());
                     entry.plan.borrow_mut().insert(Rc::new(plan)).clone()
@@ -405,6 +410,7 @@ impl Executor {
                 Err(e) => return Err(self.unplanned(e, span)),
             },
         };
+        let _between = stage("between kernels");
         execute(&plan, args, &**self.backend.device(), &mut self.work).map_err(|e| match e {
             PlanError::Interrupted => self.fault(interrupted(), Span::NONE, span),
             PlanError::Step(stop) => self.stopped(stop, span),
@@ -434,6 +440,7 @@ impl Executor {
     }
 
     fn interpret(&self, graph: &Graph, args: &[Argument], span: u32) -> Result<Vec<Tensor>, RunError> {
+        let _interpreting = stage("interpreting small graphs");
         let words = scalar_bytes(graph, args);
         let inputs = input_bytes(args, &words).map_err(|fault| self.fault(fault, Span::NONE, span))?;
         let needed: u64 = graph.nodes.iter().map(|n| n.ty.bytes().unwrap_or(u64::MAX)).max().unwrap_or(0);
@@ -464,6 +471,7 @@ impl Executor {
         if let Some(result) = self.assertions(region, &args, span) {
             return result;
         }
+        let _calling = stage("calling tensor code");
         self.key.clear();
         let mut leaves = vec![];
         for arg in &args {
@@ -484,6 +492,12 @@ impl Executor {
             Some(d) => Err(self.report(vec![*d], span)),
         }
     }
+}
+
+/// The plan of a graph, as a stage of its own.
+fn planned(backend: &Backend, graph: &Graph) -> Result<Plan, BackendError> {
+    let _planning = stage("planning kernels");
+    backend.plan(graph)
 }
 
 fn span_of_origin(origin: StepOrigin) -> Span {

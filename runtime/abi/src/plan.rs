@@ -260,7 +260,7 @@ impl Loop {
 }
 
 /// Position in source of what a step computes (item, start, end), for run-time errors and profiles.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct StepOrigin {
     pub item: u32,
     pub start: u32,

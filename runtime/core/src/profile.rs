@@ -1,22 +1,70 @@
-//! Times of the steps of plans, for `tessera profile`.
+//! Where the time of a run goes, for `tessera profile`: the steps of plans, and the stages of the tool around them.
+//!
+//! Times are exclusive: what ends inside another step or stage of the same thread counts there and not around it. So all
+//! times of a thread add up to the time of what is outermost.
 
 use crate::device::Taken;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tessera_abi::plan::StepOrigin;
 
-/// Every run of one step of one plan.
+/// The stage in which the first thread waits for those of devices, whose steps have rows of their own.
+pub const DEVICES: &str = "waiting for devices";
+
+/// What a row is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A step of a plan: a kernel, or a function of the runtime.
+    Step,
+    /// What the tool does around steps: checks, traces, compiles, runs host code.
+    Stage,
+}
+
+/// Every run of one step of one plan, or of one stage.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// The kernel, or the function of the runtime.
+    /// The kernel, the function of the runtime, or the stage.
     pub name: String,
+    pub kind: Kind,
     pub origin: StepOrigin,
     /// Of a loop, without the steps of its body, which have rows of their own.
     pub times: Vec<Duration>,
+    /// What of them was not spent on the thread that started the profile.
+    pub elsewhere: Duration,
     /// Of a kernel on a GPU, as it first ran.
     pub taken: Option<Taken>,
+}
+
+impl Row {
+    /// All its times together.
+    pub fn time(&self) -> Duration {
+        self.times.iter().sum()
+    }
+}
+
+/// One run of a row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Event {
+    /// Its position among the rows.
+    pub row: usize,
+    /// 0 for the thread that started the profile, others by the order in which they were met.
+    pub thread: u32,
+    /// Since the start of the profile.
+    pub start: Duration,
+    /// With everything that ended inside it.
+    pub whole: Duration,
+}
+
+/// What was measured so far.
+#[derive(Clone, Default, Debug)]
+pub struct Profile {
+    /// In the order in which they first ran.
+    pub rows: Vec<Row>,
+    /// In the order in which they ended; nothing where they were not asked for.
+    pub events: Vec<Event>,
 }
 
 /// A step that runs.
@@ -27,32 +75,76 @@ pub struct Started {
     before: Duration,
 }
 
+/// A stage, which ends when this is dropped.
+#[must_use]
+pub struct Stage {
+    name: &'static str,
+    started: Option<Started>,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        noted(self.started, self.name, Kind::Stage, StepOrigin::default(), || None);
+    }
+}
+
+struct Recorder {
+    /// Where events are kept, the time from which they count.
+    events_since: Option<Instant>,
+    profile: Profile,
+    /// Rows by their place.
+    at: HashMap<StepOrigin, Vec<usize>>,
+}
+
 thread_local! {
     /// What the steps took that ended inside the step that this thread is at.
     static INSIDE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// This thread's number, and that of the profile it was given in.
+    static THREAD: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
 static ON: AtomicBool = AtomicBool::new(false);
-static ROWS: Mutex<Vec<Row>> = Mutex::new(vec![]);
+/// The profiles that were started.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+/// Threads that the current one has met.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
 
-fn rows() -> MutexGuard<'static, Vec<Row>> {
-    ROWS.lock().unwrap_or_else(PoisonError::into_inner)
+fn recorder() -> MutexGuard<'static, Option<Recorder>> {
+    RECORDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on every step is timed.
-pub fn start() {
+/// From here on every step and stage is timed; every single run is kept where `events` are wanted.
+pub fn start(events: bool) {
+    let events_since = events.then(Instant::now);
+    *recorder() = Some(Recorder { events_since, profile: Profile::default(), at: HashMap::new() });
+    STARTED.fetch_add(1, Ordering::Relaxed);
+    THREADS.store(0, Ordering::Relaxed);
+    thread();
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Times steps no more, and gives the rows.
-pub fn end() -> Vec<Row> {
+/// Times nothing more, and gives what was measured.
+pub fn end() -> Profile {
     ON.store(false, Ordering::Relaxed);
-    std::mem::take(&mut *rows())
+    recorder().take().map(|r| r.profile).unwrap_or_default()
 }
 
-/// The rows so far, in the order in which their steps first ran.
-pub fn taken() -> Vec<Row> {
-    rows().clone()
+/// What was measured so far.
+pub fn taken() -> Profile {
+    recorder().as_ref().map(|r| r.profile.clone()).unwrap_or_default()
+}
+
+/// The number of this thread in the current profile.
+fn thread() -> u32 {
+    let now = STARTED.load(Ordering::Relaxed);
+    let (number, of) = THREAD.get();
+    if of == now {
+        return number;
+    }
+    let number = THREADS.fetch_add(1, Ordering::Relaxed);
+    THREAD.set((number, now));
+    number
 }
 
 /// The time before a step; `None` where nothing is timed.
@@ -62,13 +154,34 @@ pub fn before() -> Option<Started> {
 
 /// Notes the time of a step that started then.
 pub fn after(started: Option<Started>, name: &str, origin: StepOrigin, taken: impl FnOnce() -> Option<Taken>) {
+    noted(started, name, Kind::Step, origin, taken);
+}
+
+/// Times a stage of the tool until what is returned is dropped.
+pub fn stage(name: &'static str) -> Stage {
+    Stage { name, started: before() }
+}
+
+fn noted(started: Option<Started>, name: &str, kind: Kind, origin: StepOrigin, taken: impl FnOnce() -> Option<Taken>) {
     let Some(started) = started else { return };
     let whole = started.at.elapsed();
     let time = whole.saturating_sub(INSIDE.replace(started.before + whole));
-    let mut rows = rows();
-    match rows.iter_mut().find(|r| r.origin == origin && r.name == name) {
-        Some(row) => row.times.push(time),
-        None => rows.push(Row { name: name.into(), origin, times: vec![time], taken: taken() }),
+    let thread = thread();
+    let mut recorder = recorder();
+    let Some(Recorder { events_since, profile: Profile { rows, events }, at }) = recorder.as_mut() else { return };
+    let here = at.entry(origin).or_default();
+    let known = here.iter().copied().find(|&i| rows.get(i).is_some_and(|r| r.name == name && r.kind == kind));
+    let row = known.unwrap_or_else(|| {
+        rows.push(Row { name: name.into(), kind, origin, times: vec![], elsewhere: Duration::ZERO, taken: taken() });
+        here.push(rows.len() - 1);
+        rows.len() - 1
+    });
+    rows[row].times.push(time);
+    if thread > 0 {
+        rows[row].elsewhere += time;
+    }
+    if let Some(since) = events_since {
+        events.push(Event { row, thread, start: started.at.saturating_duration_since(*since), whole });
     }
 }
 
@@ -85,7 +198,7 @@ mod tests {
             std::thread::sleep(STEP);
             after(started, "a step", origin, || None);
         };
-        start();
+        start(true);
         let begin = Instant::now();
         let outer = before();
         for _ in 0..2 {
@@ -98,12 +211,13 @@ mod tests {
         after(outer, "an outer loop", origin, || None);
         step();
         let whole = begin.elapsed();
-        let rows = taken();
+        let Profile { rows, events } = end();
         let time = |name: &str| {
             rows.iter().find(|r| r.name == name).map(|r| (r.times.len(), r.times.iter().sum::<Duration>()))
         };
         let [steps, inner, outer] = ["a step", "an inner loop", "an outer loop"].map(|n| time(n).unwrap_or_default());
         assert_eq!([steps.0, inner.0, outer.0], [5, 2, 1]);
+        assert!(events.len() == 8 && events.iter().all(|e| e.thread == 0), "{events:?}");
         assert!(steps.1 >= 5 * STEP && outer.1 >= STEP && steps.1 + inner.1 + outer.1 <= whole, "{rows:?}");
     }
 }

@@ -12,6 +12,7 @@ use tessera_abi::plan::Kernel;
 use tessera_base::Code;
 use tessera_ir::tile;
 use tessera_llvm::LlvmError;
+use tessera_runtime::profile::stage;
 
 /// A kernel that the process does not have yet.
 struct Job<'a> {
@@ -72,6 +73,7 @@ impl Backend {
             return Ok(());
         }
         let start = Instant::now();
+        let _compiling = stage("compiling and loading kernels");
         let (target, cache, pool) = (&*self.target, &self.cache, &*self.pool);
         let all = pool.map(jobs.len(), &|i| match pool.is_interrupted() {
             true => Made { kernel: Err(BackendError::Interrupted), took: None, warnings: vec![] },

@@ -197,9 +197,9 @@ fn timeit(state: &mut State, text: &str) -> Outcome {
 }
 
 fn profile(state: &mut State, text: &str) -> Outcome {
-    tessera_runtime::profile::start();
+    tessera_runtime::profile::start(false);
     let outcome = state.eval_silently(text);
-    let rows = tessera_runtime::profile::end();
+    let rows = tessera_runtime::profile::end().rows;
     if outcome == Outcome::Done {
         let whole = state.times.run;
         state.say(&crate::profile::table(&rows, whole, &state.checker.database().source_map()));
