@@ -2,7 +2,7 @@
 
 use tessera_tests::documents::PAGES;
 use tessera_tests::reference::builtins;
-use tessera_tests::{golden, program, reference};
+use tessera_tests::{figures, golden, program, reference};
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(program::root().join("docs").join(name)).unwrap_or_default()
@@ -58,6 +58,16 @@ fn every_operator_has_an_example_that_calls_it() {
         assert!(program.contains(&format!(".{last}(")), "{}: its example does not call it", def.name);
     }
     assert!(examples.is_empty(), "examples of no operator: {:?}", examples.keys());
+}
+
+#[test]
+fn the_figures_are_what_the_programs_draw() {
+    for page in figures::PAGES {
+        let drawn = figures::of_page(page).unwrap_or_else(|e| panic!("{e}"));
+        let old = |(path, text): &&(String, String)| self::page(path) != *text;
+        let old: Vec<&String> = drawn.iter().filter(old).map(|(path, _)| path).collect();
+        assert!(old.is_empty(), "look at {old:?}, and write them with `cargo dev docs`");
+    }
 }
 
 #[test]
