@@ -9,7 +9,7 @@ use tessera_base::{ItemId, Span};
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::device::Taken;
 use tessera_runtime::fault::human_bytes;
-use tessera_runtime::profile::Row;
+use tessera_runtime::profile::{Row, Work};
 use tessera_runtime::traffic::Sent;
 
 /// A table of one line for each kernel or function of the runtime, in the order in which they first
@@ -34,9 +34,24 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
     out
 }
 
+/// Runs of steps that a profile for tools has one by one, at most.
+const STEPS_MAX: usize = 4000;
+
+/// What one run of a kernel computes and moves, and the time of it together with the kernels that prepare its operands; `None` where that
+/// is not one number, as it is not for a kernel of several shapes.
+fn work_of(row: &Row, rows: &[Row], work: &[Work]) -> Option<serde_json::Value> {
+    let mut all = work.iter().filter(|w| w.origin == row.origin && w.names.last().is_some_and(|n| **n == row.name));
+    let (one, None) = (all.next()?, all.next()) else { return None };
+    let is_part = |r: &&Row| r.origin == row.origin && one.names.iter().any(|n| **n == r.name);
+    let seconds: f64 = rows.iter().filter(is_part).map(|r| median(&r.times).as_secs_f64()).sum();
+    let bytes = one.counts.bytes_read + one.counts.bytes_written;
+    (seconds > 0.0).then(|| json!({"flops": one.counts.flops, "bytes": bytes, "seconds": seconds}))
+}
+
 /// The same for tools: one object, its rows by share. Seconds.
 pub fn json(
     rows: &[Row],
+    work: &[Work],
     sent: &[((Arc<str>, usize), Sent)],
     whole: Duration,
     sources: &SourceMap,
@@ -54,6 +69,7 @@ pub fn json(
             "seconds": time(row).as_secs_f64(),
             "median": median(&row.times).as_secs_f64(),
             "share": time(row).as_secs_f64() / total.as_secs_f64().max(1e-12),
+            "work": work_of(row, rows, work),
         })
     };
     let exchange = |((name, device), sent): &((Arc<str>, usize), Sent)| {
@@ -61,8 +77,18 @@ pub fn json(
         let (runs, bytes) = (sent.runs, sent.bytes);
         json!({"name": **name, "device": device, "runs": runs, "bytes": bytes, "seconds": time, "waited": waited, "hidden": hidden})
     };
+    let runs = |(at, row): (usize, &&Row)| {
+        let each = row.begins.iter().zip(&row.times);
+        each.map(|(begin, time)| (at, begin.as_secs_f64(), time.as_secs_f64())).collect::<Vec<_>>()
+    };
+    let mut steps: Vec<(usize, f64, f64)> = sorted.iter().enumerate().flat_map(runs).collect();
+    steps.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let left_out = steps.len().saturating_sub(STEPS_MAX);
+    steps.truncate(STEPS_MAX);
     json!({
         "schema": 1,
+        "steps": steps,
+        "steps_left_out": left_out,
         "exchanges": sent.iter().map(exchange).collect::<Vec<_>>(),
         "profile": sorted.iter().map(row).collect::<Vec<_>>(),
         "kernels": total.as_secs_f64(),
@@ -152,6 +178,7 @@ mod tests {
             name: name.into(),
             origin: Default::default(),
             times: us.iter().map(|&n| Duration::from_micros(n)).collect(),
+            begins: us.iter().map(|_| Duration::ZERO).collect(),
             taken: None,
         };
         let text = table(&[row("dot", &[1, 3, 2]), row("add", &[2])], Duration::from_millis(1), &SourceMap::default());

@@ -311,7 +311,16 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         let crossed = processes::crossed();
         if world::is_first() && setup.global.json {
             let rows = tessera_runtime::profile::taken();
-            eprintln!("{}", crate::profile::json(&rows, &sent, started.elapsed(), &ready.sources));
+            eprintln!(
+                "{}",
+                crate::profile::json(
+                    &rows,
+                    &tessera_runtime::profile::work(),
+                    &sent,
+                    started.elapsed(),
+                    &ready.sources
+                )
+            );
         } else if world::is_first() {
             let rows = tessera_runtime::profile::taken();
             eprint!("{}", world::world().map_or_else(String::new, processes::whose));

@@ -5,6 +5,7 @@
 //! user asks, in a process of its own.
 
 mod facts;
+mod roof;
 
 use crate::cli::OfFunction;
 use crate::program::{Setup, out};
@@ -228,11 +229,13 @@ impl View<'_> {
             }
         };
         let g = &self.setup.global;
-        let mut command = Command::new(this);
+        let mut command = Command::new(&this);
         let target = clap::ValueEnum::to_possible_value(&g.target).map(|v| v.get_name().to_owned());
-        command.args(["--json", "--color", "never", "--policy", &g.policy]);
-        command.args(target.iter().flat_map(|t| ["--target", t]));
-        command.args(g.threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
+        let place = target.iter().flat_map(|t| ["--target".to_owned(), t.clone()]);
+        let place: Vec<String> =
+            place.chain(g.threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()])).collect();
+        let kept = !g.no_cache;
+        command.args(["--json", "--color", "never", "--policy", &g.policy]).args(&place);
         let mesh =
             g.mesh.as_ref().map(|m| m.axes.iter().map(|(a, n)| format!("{a}={n}")).collect::<Vec<_>>().join(","));
         command.args(mesh.iter().flat_map(|m| ["--mesh", m]));
@@ -258,8 +261,17 @@ impl View<'_> {
                         }
                     }
                     let printed = String::from_utf8_lossy(&done.stdout).into_owned();
-                    let end: String = printed.chars().rev().take(20_000).collect::<Vec<_>>().into_iter().rev().collect();
-                    json!({"schema": 1, "ok": done.status.success(), "profile": profile, "said": rest.join("\n"), "printed": end})
+                    let end: String =
+                        printed.chars().rev().take(20_000).collect::<Vec<_>>().into_iter().rev().collect();
+                    let roof = if profile.is_null() { Value::Null } else { roof::roof(&this, &place, kept) };
+                    json!({
+                        "schema": 1,
+                        "ok": done.status.success(),
+                        "profile": profile,
+                        "roof": roof,
+                        "said": rest.join("\n"),
+                        "printed": end,
+                    })
                 }
                 Err(e) => json!({"schema": 1, "ok": false, "profile": null, "said": e.to_string(), "printed": ""}),
             };

@@ -3,9 +3,9 @@
 use crate::device::Taken;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tessera_abi::plan::StepOrigin;
+use tessera_abi::plan::{Counts, StepOrigin};
 
 /// Every run of one step of one plan.
 #[derive(Clone, PartialEq, Debug)]
@@ -15,8 +15,19 @@ pub struct Row {
     pub origin: StepOrigin,
     /// Of a loop, without the steps of its body, which have rows of their own.
     pub times: Vec<Duration>,
+    /// When each of them began, since the profile did.
+    pub begins: Vec<Duration>,
     /// Of a kernel on a GPU, as it first ran.
     pub taken: Option<Taken>,
+}
+
+/// What the kernels of one group cost by counting, whatever the machine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Work {
+    pub origin: StepOrigin,
+    /// The kernels, which run one after the other.
+    pub names: Vec<Arc<str>>,
+    pub counts: Counts,
 }
 
 /// A step that runs.
@@ -34,6 +45,9 @@ thread_local! {
 
 static ON: AtomicBool = AtomicBool::new(false);
 static ROWS: Mutex<Vec<Row>> = Mutex::new(vec![]);
+static WORK: Mutex<Vec<Work>> = Mutex::new(vec![]);
+/// When the profile began.
+static BEGIN: Mutex<Option<Instant>> = Mutex::new(None);
 
 fn rows() -> MutexGuard<'static, Vec<Row>> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -41,13 +55,30 @@ fn rows() -> MutexGuard<'static, Vec<Row>> {
 
 /// From here on every step is timed.
 pub fn start() {
+    *BEGIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     ON.store(true, Ordering::Relaxed);
 }
 
 /// Times steps no more, and gives the rows.
 pub fn end() -> Vec<Row> {
     ON.store(false, Ordering::Relaxed);
+    WORK.lock().unwrap_or_else(PoisonError::into_inner).clear();
     std::mem::take(&mut *rows())
+}
+
+/// Notes what a group costs, where steps are timed.
+pub fn note(work: impl FnOnce() -> Work) {
+    if ON.load(Ordering::Relaxed) {
+        let (work, mut all) = (work(), WORK.lock().unwrap_or_else(PoisonError::into_inner));
+        if !all.contains(&work) {
+            all.push(work);
+        }
+    }
+}
+
+/// What was noted so far.
+pub fn work() -> Vec<Work> {
+    WORK.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The rows so far, in the order in which their steps first ran.
@@ -65,10 +96,15 @@ pub fn after(started: Option<Started>, name: &str, origin: StepOrigin, taken: im
     let Some(started) = started else { return };
     let whole = started.at.elapsed();
     let time = whole.saturating_sub(INSIDE.replace(started.before + whole));
+    let begin = *BEGIN.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = begin.map_or(Duration::ZERO, |begin| started.at.saturating_duration_since(begin));
     let mut rows = rows();
     match rows.iter_mut().find(|r| r.origin == origin && r.name == name) {
-        Some(row) => row.times.push(time),
-        None => rows.push(Row { name: name.into(), origin, times: vec![time], taken: taken() }),
+        Some(row) => {
+            row.times.push(time);
+            row.begins.push(at);
+        }
+        None => rows.push(Row { name: name.into(), origin, times: vec![time], begins: vec![at], taken: taken() }),
     }
 }
 
