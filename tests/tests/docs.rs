@@ -71,6 +71,24 @@ fn the_figures_are_what_the_programs_draw() {
 }
 
 #[test]
+fn the_ways_that_a_page_compares_agree() {
+    let run = |file: &str, args: &[&str]| {
+        let file = format!("tests/benches/{file}.tsr");
+        let args: Vec<&str> = ["run", &file].iter().chain(args).copied().collect();
+        let ran = program::run_in(&program::root(), &args, "").unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(ran.code, 0, "{file}: {}", ran.err);
+        ran.out
+    };
+    // A turn says that both ways give the same, and not which is faster.
+    let text = page("performance.md");
+    for line in run("advice", &["--", "--turns", "1"]).lines().skip(1) {
+        let name = line.get(..28).unwrap_or(line).trim();
+        assert!(text.contains(&format!("| {name} |")), "no row of docs/performance.md tells of {name:?}");
+    }
+    assert_eq!(run("loop_unrolled", &[]), run("loop_scanned", &[]));
+}
+
+#[test]
 fn the_programs_of_the_documentation_run() {
     let mut complaints = vec![];
     let generated = reference::pages().unwrap_or_else(|e| panic!("{e}"));
