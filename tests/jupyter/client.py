@@ -367,6 +367,23 @@ def where_it_is_installed(dir):
     code, _, err = run("run", f"{dir}/far.json")
     assert code == 1 and "0.0.0.0" in err, err
     assert run("install", "--prefix", dir)[0] == 0
+    what_the_doctor_finds(dir)
+
+
+def what_the_doctor_finds(dir):
+    """Whether Jupyter would find the kernel, and whether it is this program."""
+    def line(data):
+        env = os.environ | {"JUPYTER_DATA_DIR": data, "VIRTUAL_ENV": "", "CONDA_PREFIX": ""}
+        said = subprocess.run([tool, "doctor"], capture_output=True, text=True, env=env).stdout
+        return [line for line in said.splitlines() if " jupyter " in line][0]
+
+    assert line(f"{dir}/share/jupyter").startswith("ok") and dir in line(f"{dir}/share/jupyter")
+    other = pathlib.Path(dir, "other/kernels/tessera")
+    other.mkdir(parents=True)
+    spec = json.loads(pathlib.Path(dir, "share/jupyter/kernels/tessera/kernel.json").read_text())
+    other.joinpath("kernel.json").write_text(json.dumps(spec | {"argv": ["/nowhere/tessera", *spec["argv"][1:]]}))
+    said = line(f"{dir}/other")
+    assert said.startswith("missing") and "/nowhere/tessera" in said and "install" in said, said
 
 
 STEPS = [
