@@ -152,6 +152,36 @@ def values_are_rich(k):
     assert "image/svg+xml" not in own, own
 
 
+def progress_is_one_display(k):
+    """A loop shows one bar, which is updated, and not one for each turn; another loop has another."""
+    loop = "for i in range(20000):\n    sys.progress(i + 1, 20000, f\"turn {i}\")"
+    reply, outputs = k.run(f"{loop}\n{loop}")
+    shown = [(kind, c) for kind, c in outputs if kind in ("display_data", "update_display_data")]
+    names = [c["transient"]["display_id"] for kind, c in shown if kind == "display_data"]
+    assert reply["status"] == "ok" and len(names) == len(set(names)) == 2, shown
+    assert {c["transient"]["display_id"] for _, c in shown} == set(names) and len(shown) < 200, len(shown)
+    last = [c for _, c in shown if c["transient"]["display_id"] == names[0]][-1]["data"]
+    assert "<progress" in last["text/html"] and "20000/20000" in last["text/plain"], last
+
+
+def wrong_requests_are_answered(k):
+    """A request that is signed and wrongly typed has an error as its answer, on either channel, in its turn."""
+    session = k.client.session
+    for channel in (k.client.shell_channel, k.client.control_channel):
+        for kind, content in (
+            ("execute_request", {"code": 5}),
+            ("complete_request", {"code": "x", "cursor_pos": "end"}),
+            ("history_request", {"hist_access_type": "guess"}),
+            ("no_such_request", {"a": 1}),
+        ):
+            message = session.msg(kind, content)
+            channel.send(message)
+            name = "shell" if channel is k.client.shell_channel else "control"
+            reply = k.reply(message["header"]["msg_id"], name)
+            assert reply["status"] == "error" and kind in reply["evalue"], reply
+    assert k.value("2 + 40") == "int 42"
+
+
 def values_survive_an_error(k):
     k.run("kept = 7")
     reply, outputs = k.run("kept = 8\nxs = [1]\nprint(xs[kept])")
@@ -265,6 +295,44 @@ def it_restarts_and_ends(k):
     assert process.wait(timeout=10) == 0
 
 
+ORPHAN = """
+import sys, time
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
+manager = KernelManager(kernel_name="tessera", kernel_spec_manager=KernelSpecManager(kernel_dirs=[sys.argv[1]]))
+manager.start_kernel()
+client = manager.blocking_client()
+client.start_channels()
+client.wait_for_ready(timeout=60)
+client.execute(sys.argv[2])
+time.sleep(0.5)
+print(manager.provisioner.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def an_orphan_ends(specs):
+    """A kernel whose client is killed ends, idle or in the middle of a cell."""
+    for code in ("1", "n = 0\nwhile n < 100000000000:\n    n = n + 1"):
+        client = subprocess.Popen([sys.executable, "-c", ORPHAN, specs, code], stdout=subprocess.PIPE, text=True)
+        pid = int(client.stdout.readline())
+        os.kill(pid, 0)
+        client.kill()
+        client.wait()
+        ends = time.monotonic() + 10
+        while lives(pid):
+            assert time.monotonic() < ends, f"the kernel lives on without a client, at {code!r}"
+            time.sleep(0.1)
+
+
+def lives(pid):
+    """Whether a process runs; one that has ended may wait for whoever asks how it ended."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def a_notebook(path, specs):
     """Its outputs are those that it is kept with."""
     kept = nbformat.read(path, as_version=4)
@@ -299,12 +367,30 @@ def where_it_is_installed(dir):
     code, _, err = run("run", f"{dir}/far.json")
     assert code == 1 and "0.0.0.0" in err, err
     assert run("install", "--prefix", dir)[0] == 0
+    what_the_doctor_finds(dir)
+
+
+def what_the_doctor_finds(dir):
+    """Whether Jupyter would find the kernel, and whether it is this program."""
+    def line(data):
+        env = os.environ | {"JUPYTER_DATA_DIR": data, "VIRTUAL_ENV": "", "CONDA_PREFIX": ""}
+        said = subprocess.run([tool, "doctor"], capture_output=True, text=True, env=env).stdout
+        return [line for line in said.splitlines() if " jupyter " in line][0]
+
+    assert line(f"{dir}/share/jupyter").startswith("ok") and dir in line(f"{dir}/share/jupyter")
+    other = pathlib.Path(dir, "other/kernels/tessera")
+    other.mkdir(parents=True)
+    spec = json.loads(pathlib.Path(dir, "share/jupyter/kernels/tessera/kernel.json").read_text())
+    other.joinpath("kernel.json").write_text(json.dumps(spec | {"argv": ["/nowhere/tessera", *spec["argv"][1:]]}))
+    said = line(f"{dir}/other")
+    assert said.startswith("missing") and "/nowhere/tessera" in said and "install" in said, said
 
 
 STEPS = [
-    what_the_kernel_is, cells_count, output_streams, commands_and_questions, values_are_rich, values_survive_an_error,
+    what_the_kernel_is, cells_count, output_streams, commands_and_questions, values_are_rich, progress_is_one_display,
+    values_survive_an_error,
     values_survive_an_interrupt, an_error_stops_the_queue, editing_is_helped, cells_are_remembered,
-    wrong_messages_do_not_end_it, it_restarts_and_ends,
+    wrong_requests_are_answered, wrong_messages_do_not_end_it, it_restarts_and_ends,
 ]
 
 
@@ -322,6 +408,12 @@ def main():
                 failed = 1
                 print(f"FAILED   {step.__name__}: {type(why).__name__}: {why}", flush=True)
         kernel.stop()
+        try:
+            an_orphan_ends(f"{dir}/share/jupyter/kernels")
+            print("ok       an_orphan_ends", flush=True)
+        except BaseException as why:
+            failed = 1
+            print(f"FAILED   an_orphan_ends: {why}", flush=True)
         for path in notebooks:
             try:
                 a_notebook(path, specs)

@@ -11,6 +11,7 @@ pub const PAGES: &[&str] = &[
     "meshes.md",
     "numerics.md",
     "plots.md",
+    "gallery.md",
     "tutorial.md",
     "from-numpy.md",
     "from-pytorch.md",

@@ -9,6 +9,7 @@ pub mod opencl;
 pub mod onnx;
 pub mod onnx_cases;
 pub mod golden;
+pub mod figures;
 pub mod reference;
 pub mod size_problems;
 pub mod peers;

@@ -2,7 +2,7 @@
 
 use tessera_tests::documents::PAGES;
 use tessera_tests::reference::builtins;
-use tessera_tests::{golden, program, reference};
+use tessera_tests::{figures, golden, program, reference};
 
 fn page(name: &str) -> String {
     std::fs::read_to_string(program::root().join("docs").join(name)).unwrap_or_default()
@@ -58,6 +58,34 @@ fn every_operator_has_an_example_that_calls_it() {
         assert!(program.contains(&format!(".{last}(")), "{}: its example does not call it", def.name);
     }
     assert!(examples.is_empty(), "examples of no operator: {:?}", examples.keys());
+}
+
+#[test]
+fn the_figures_are_what_the_programs_draw() {
+    for page in figures::PAGES {
+        let drawn = figures::of_page(page).unwrap_or_else(|e| panic!("{e}"));
+        let old = |(path, text): &&(String, String)| self::page(path) != *text;
+        let old: Vec<&String> = drawn.iter().filter(old).map(|(path, _)| path).collect();
+        assert!(old.is_empty(), "look at {old:?}, and write them with `cargo dev docs`");
+    }
+}
+
+#[test]
+fn the_ways_that_a_page_compares_agree() {
+    let run = |file: &str, args: &[&str]| {
+        let file = format!("tests/benches/{file}.tsr");
+        let args: Vec<&str> = ["run", &file].iter().chain(args).copied().collect();
+        let ran = program::run_in(&program::root(), &args, "").unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(ran.code, 0, "{file}: {}", ran.err);
+        ran.out
+    };
+    // A turn says that both ways give the same, and not which is faster.
+    let text = page("performance.md");
+    for line in run("advice", &["--", "--turns", "1", "--large", "8000"]).lines().skip(1) {
+        let name = line.get(..28).unwrap_or(line).trim();
+        assert!(text.contains(&format!("| {name} |")), "no row of docs/performance.md tells of {name:?}");
+    }
+    assert_eq!(run("loop_unrolled", &[]), run("loop_scanned", &[]));
 }
 
 #[test]

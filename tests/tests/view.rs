@@ -129,6 +129,16 @@ fn a_run_shows_kernels_by_share() {
     let rows = profile["profile"]["profile"].as_array().cloned().unwrap_or_default();
     let shares: Vec<f64> = rows.iter().filter_map(|r| r["share"].as_f64()).collect();
     assert!(!shares.is_empty() && shares.is_sorted_by(|a, b| a >= b), "{profile}");
+    // What the roofline and the time line are drawn from.
+    let product = rows.iter().find(|r| r["kernel"] == "dot").unwrap_or_else(|| panic!("{profile}"));
+    assert_eq!(product["work"]["flops"], 2 * 512 * 512 * 512, "{profile}");
+    assert!(product["work"]["bytes"].as_u64() >= Some(3 * 4 * 512 * 512), "{profile}");
+    let steps = profile["profile"]["steps"].as_array().cloned().unwrap_or_default();
+    assert!(!steps.is_empty() && steps.is_sorted_by(|a, b| a[1].as_f64() <= b[1].as_f64()), "{profile}");
+    assert_eq!(profile["profile"]["steps_left_out"], 0, "{profile}");
+    let [flops, bytes] = ["flops", "bytes"].map(|what| profile["roof"][what].as_f64().unwrap_or_default());
+    // A core does neither in less than a second.
+    assert!(flops > 1e9 && bytes > 1e8, "{profile}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_abi::plan::{BufRef, BufType, Kernel, Launch, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
+use tessera_abi::plan::{BufRef, BufType, Counts, Kernel, Launch, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
 use tessera_base::bug;
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::late_exchanges::starts;
@@ -45,6 +45,7 @@ use tessera_runtime::fault::Fault;
 use tessera_runtime::math;
 use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
+use tessera_runtime::profile::{self, Work};
 use tessera_runtime::tensor::OutOfMemory;
 use tessera_tile::Lowered;
 
@@ -415,7 +416,8 @@ impl Backend {
         let root = p.group.roots[0];
         match (&p.lowered, p.group.kind) {
             (Some(lowered), _) => {
-                kernel_costs::add(&mut plan.counts, &kernel_costs::of(graph, p));
+                let (counts, first) = (kernel_costs::of(graph, p), plan.steps.len());
+                kernel_costs::add(&mut plan.counts, &counts);
                 // What is written over is there first; where it lies in the same memory nothing is copied.
                 // A host scalar is written over as a whole.
                 if let Some(base) = written_base(graph, root).filter(|b| !is_scalar(graph, *b)) {
@@ -424,7 +426,9 @@ impl Backend {
                         plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });
                     }
                 }
-                self.kernels_of(graph, &p.group, lowered, memory, code, plan)
+                self.kernels_of(graph, &p.group, lowered, memory, code, plan)?;
+                profile::note(|| work(&plan.steps[first..], origin(graph, root), counts));
+                Ok(())
             }
             (None, GroupKind::Copy) => {
                 let source = graph.node(root).operands[0];
@@ -497,6 +501,15 @@ impl Backend {
         let output = operand(graph, memory, id);
         plan.steps.push(native::step(&name, &inputs, &[output], scalars, origin, run));
     }
+}
+
+/// What the steps of a group cost together.
+fn work(steps: &[Step], origin: StepOrigin, counts: Counts) -> Work {
+    let name = |step: &Step| match step {
+        Step::Kernel { kernel, .. } => Some(kernel.name.clone()),
+        _ => None,
+    };
+    Work { origin, names: steps.iter().filter_map(name).collect(), counts }
 }
 
 /// How the outputs of a plan come about.

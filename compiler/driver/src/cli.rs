@@ -113,6 +113,9 @@ pub struct Values(pub Vec<(String, String)>);
 /// Where a profile is kept, besides what is shown.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Kept {
+    /// Measure what this machine reaches, once, and show how much of it kernels do
+    #[arg(long)]
+    pub roof: bool,
     /// Write a time line of every run of every kernel, which Perfetto and Chrome open
     #[arg(long, value_name = "FILE.json")]
     pub trace: Option<PathBuf>,

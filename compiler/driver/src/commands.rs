@@ -101,7 +101,7 @@ pub fn main(stack_bytes: usize) -> u8 {
         }
         Some(Command::Help { topic }) => crate::help::help(&setup, topic.as_deref()),
         Some(Command::Doctor) => {
-            let (parts, ok) = doctor::doctor(&setup.cache());
+            let (parts, ok) = doctor::doctor(&setup.cache(), notebooks());
             match setup.global.json {
                 true => out_json(&json!({"schema": 1, "ok": ok, "parts": parts})),
                 false => out(&doctor::text(&parts)),
@@ -115,6 +115,14 @@ pub fn main(stack_bytes: usize) -> u8 {
             crate::testing::test(&setup, &asked)
         }
     }
+}
+
+/// Whether there is a kernel for notebooks, and the words for it.
+fn notebooks() -> (bool, String) {
+    #[cfg(feature = "jupyter")]
+    return crate::jupyter::found();
+    #[cfg(not(feature = "jupyter"))]
+    (false, "this build has no kernel for notebooks: it was built without the feature `jupyter`".into())
 }
 
 /// `explain` of a place or a function of a file, else of a topic.

@@ -26,8 +26,8 @@ pub fn text(parts: &[Part]) -> String {
     out
 }
 
-/// The parts, and whether everything that running programs needs is there.
-pub fn doctor(cache: &DiskCache) -> (Vec<Part>, bool) {
+/// The parts, and whether everything that running programs needs is there. `notebooks`: whether there is a kernel for them, in words.
+pub fn doctor(cache: &DiskCache, notebooks: (bool, String)) -> (Vec<Part>, bool) {
     let mut out = vec![];
     let mut ok = true;
     let mut line = |name: &str, ok: bool, text: String| out.push(Part { name: name.into(), ok, text });
@@ -86,6 +86,7 @@ pub fn doctor(cache: &DiskCache) -> (Vec<Part>, bool) {
         Ok(version) => line("mpi", true, format!("{version}, for programs that `mpirun` starts")),
         Err(why) => line("mpi", false, format!("{why}; needed only under `mpirun` (package openmpi-bin or mpich)")),
     }
+    line("jupyter", notebooks.0, notebooks.1);
     line("cpu target", true, "the default".into());
     match Gpu::first() {
         Ok(gpu) => line("cuda target", true, described(gpu.facts())),

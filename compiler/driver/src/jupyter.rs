@@ -30,6 +30,23 @@ pub fn jupyter(setup: &Setup, action: &JupyterAction) -> u8 {
     })
 }
 
+/// Whether Jupyter finds this kernel, and the words for it.
+pub fn found() -> (bool, String) {
+    match kernelspec::find() {
+        kernelspec::Found::Own(dir) => (true, format!("the kernel is in {}", dir.display())),
+        kernelspec::Found::Other(dir, tool) => (
+            false,
+            format!(
+                "the kernel in {} starts `{tool}`, not this program; `tessera jupyter install` sets it right",
+                dir.display()
+            ),
+        ),
+        kernelspec::Found::None => {
+            (false, "no kernel; `tessera jupyter install` adds it (needed only for notebooks)".into())
+        }
+    }
+}
+
 fn told(text: &str) -> u8 {
     out(text);
     0

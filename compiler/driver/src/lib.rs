@@ -35,6 +35,7 @@ pub mod regions;
 mod kernel_table;
 mod graph_facts;
 pub mod interrupt;
+mod roof;
 mod profile;
 pub mod program;
 mod ask;

@@ -7,6 +7,7 @@ mod trace;
 pub use against::{Saved, against};
 
 use crate::cli::Kept;
+use crate::roof::Roof;
 use crate::graph_facts::Place;
 use serde_json::json;
 use std::fmt::Write;
@@ -20,23 +21,33 @@ use tessera_resolve::source::SourceMap;
 use tessera_runtime::device::Taken;
 use tessera_runtime::fault::human_bytes;
 use tessera_runtime::io::replace::{Durability, replace, try_at};
-use tessera_runtime::profile::{DEVICES, Kind, Profile, Row};
+use tessera_runtime::profile::{DEVICES, Event, Kind, Profile, Row, Work};
 use tessera_runtime::traffic::Sent;
 
 /// A table of one line for each kernel or function of the runtime, by share: of the time that threads of the program
-/// spent, how often it ran, the median of its times, and the place in the program that it was made for. Below it the time
-/// of everything else, which is no kernel. Measured numbers alone; what nothing accounts for is told, too.
-pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
+/// spent, how often it ran, the median of its times, what it computes and moves in a second and how much that is of the most
+/// that this machine reaches, and the place in the program that it was made for. Below it the time of everything else, which
+/// is no kernel. Times are measured, operations and bytes counted; what nothing accounts for is told, too.
+pub fn table(profile: &Profile, whole: Duration, roof: Option<&Roof>, sources: &SourceMap) -> String {
+    let rows = &profile.rows;
     let spent = spent(rows, whole);
     let percent = |time: Duration| 100.0 * ratio(time, spent);
     let mut out = String::new();
     let steps = by_time(rows, Kind::Step);
     let width = steps.iter().map(|r| r.name.chars().count()).max().unwrap_or(6).clamp(6, 48);
-    let _ = writeln!(out, "{:>6}  {:>7}  {:>10}  {:<width$}  place", "share", "runs", "median", "kernel");
+    let mut line = |cells: [&str; 6], name: &str, place: &str| {
+        let [share, runs, median, flops, bytes, of_roof] = cells;
+        let name: String = name.chars().take(width).collect();
+        let line = format!("{share:>6}  {runs:>7}  {median:>10}  {flops:>8}  {bytes:>6}  {of_roof:>4}  {name:<width$}  {place}");
+        out += line.trim_end();
+        out.push('\n');
+    };
+    line(["share", "runs", "median", "GFLOP/s", "GB/s", "roof"], "kernel", "place");
     for row in &steps {
-        let name: String = row.name.chars().take(width).collect();
-        let (share, runs, median) = (percent(row.time()), row.times.len(), shown(median(&row.times)));
-        let _ = writeln!(out, "{share:>5.1}%  {runs:>7}  {median:>10}  {name:<width$}  {}", source_line(row, sources));
+        let work = Worked::of(row, profile);
+        let [flops, bytes, of_roof] = work.map_or_else(Default::default, |w| w.cells(roof));
+        let (share, runs, median) = (format!("{:.1}%", percent(row.time())), row.times.len().to_string(), shown(median(&row.times)));
+        line([&share, &runs, &median, &flops, &bytes, &of_roof], &row.name, &source_line(row, sources));
     }
     let kernels: Duration = steps.iter().map(|r| r.time()).sum();
     let _ = writeln!(out, "kernels {} of {} from start to end; the rest:", shown(kernels), shown(whole));
@@ -49,6 +60,42 @@ pub fn table(rows: &[Row], whole: Duration, sources: &SourceMap) -> String {
         }
     }
     out
+}
+
+/// What one run of a kernel computes and moves, and the time of it together with the kernels that prepare its operands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Worked {
+    flops: u64,
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Worked {
+    /// `None` where that is not one number, as it is not for a kernel of several shapes.
+    fn of(row: &Row, profile: &Profile) -> Option<Worked> {
+        let is_last = |w: &&Work| w.origin == row.origin && w.names.last().is_some_and(|n| **n == row.name);
+        let mut all = profile.work.iter().filter(is_last);
+        let (one, None) = (all.next()?, all.next()) else { return None };
+        let is_part = |r: &&Row| r.origin == row.origin && one.names.iter().any(|n| **n == r.name);
+        let seconds = profile.rows.iter().filter(is_part).map(|r| median(&r.times).as_secs_f64()).sum();
+        let bytes = one.counts.bytes_read + one.counts.bytes_written;
+        (seconds > 0.0).then_some(Worked { flops: one.counts.flops, bytes, seconds })
+    }
+
+    /// Of the most that the machine reaches: operations where there are some, else bytes.
+    fn of_roof(&self, roof: &Roof) -> f64 {
+        match self.flops {
+            0 => self.bytes as f64 / self.seconds / roof.bytes,
+            flops => flops as f64 / self.seconds / roof.over(flops, self.bytes),
+        }
+    }
+
+    /// For the table.
+    fn cells(&self, roof: Option<&Roof>) -> [String; 3] {
+        let giga = |n: u64| format!("{:.1}", n as f64 / self.seconds / 1e9);
+        let of_roof = roof.map(|roof| format!("{:.0}%", 100.0 * self.of_roof(roof)));
+        [giga(self.flops), giga(self.bytes), of_roof.unwrap_or_default()]
+    }
 }
 
 /// What is between stages, and before and after them.
@@ -79,14 +126,21 @@ fn ratio(part: Duration, of: Duration) -> f64 {
 
 /// The same for tools: one object, its rows by share. Seconds.
 pub fn json(
-    rows: &[Row],
+    profile: &Profile,
     sent: &[((Arc<str>, usize), Sent)],
     whole: Duration,
+    roof: Option<&Roof>,
     sources: &SourceMap,
 ) -> serde_json::Value {
+    let rows = &profile.rows;
     let spent = spent(rows, whole);
     let steps = by_time(rows, Kind::Step);
     let row = |row: &&Row| {
+        let work = Worked::of(row, profile);
+        let work = work.map(|w| {
+            let of_roof = roof.map(|roof| w.of_roof(roof));
+            json!({"flops": w.flops, "bytes": w.bytes, "seconds": w.seconds, "of_roof": of_roof})
+        });
         json!({
             "kernel": row.name,
             "place": Place::of(span_of(row), sources),
@@ -94,6 +148,7 @@ pub fn json(
             "seconds": row.time().as_secs_f64(),
             "median": median(&row.times).as_secs_f64(),
             "share": ratio(row.time(), spent),
+            "work": work,
         })
     };
     let stage = |row: &&Row| {
@@ -110,12 +165,27 @@ pub fn json(
         "schema": 1,
         "exchanges": sent.iter().map(exchange).collect::<Vec<_>>(),
         "profile": steps.iter().map(row).collect::<Vec<_>>(),
+        "steps": runs(profile, &steps),
+        "steps_left_out": profile.left_out,
+        "roof": roof,
         "stages": by_time(rows, Kind::Stage).iter().map(stage).collect::<Vec<_>>(),
         "kernels": steps.iter().map(|r| r.time()).sum::<Duration>().as_secs_f64(),
         "unknown": unknown(rows, whole).as_secs_f64(),
         "whole": whole.as_secs_f64(),
         "spent": spent.as_secs_f64(),
     })
+}
+
+/// The first runs of kernels by the time at which they began: the number of the row, when, and how long with all inside it.
+fn runs(profile: &Profile, steps: &[&Row]) -> Vec<(usize, f64, f64)> {
+    let number = |e: &Event| {
+        let row = profile.rows.get(e.row)?;
+        steps.iter().position(|s| std::ptr::eq(*s, row))
+    };
+    let run = |e: &Event| Some((number(e)?, e.start.as_secs_f64(), e.whole.as_secs_f64()));
+    let mut out: Vec<(usize, f64, f64)> = profile.events.iter().filter_map(run).collect();
+    out.sort_by(|a, b| a.1.total_cmp(&b.1));
+    out
 }
 
 /// Looks at the files of the options before a program runs, which may take hours: the earlier profile, and whether the others
@@ -263,10 +333,11 @@ mod tests {
             row("dot", Kind::Step, &[100, 300, 200]),
             row("checking", Kind::Stage, &[180]),
         ];
-        let text = table(&rows, Duration::from_millis(1), &SourceMap::default());
+        let profile = Profile { rows: rows.into(), ..Profile::default() };
+        let text = table(&profile, Duration::from_millis(1), None, &SourceMap::default());
         let lines: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
         let [dot, add, kernels, checking, rest] = lines[..] else { panic!("{text}") };
-        assert!(dot.starts_with("60.0%        3    200.0 µs  dot") && add.starts_with("2.0%"), "{text}");
+        assert!(dot.starts_with("60.0%        3    200.0 µs") && dot.ends_with("  dot") && add.starts_with("2.0%"), "{text}");
         assert_eq!(kernels, "kernels 620.0 µs of 1.00 ms from start to end; the rest:");
         assert!(checking.starts_with("18.0%") && checking.ends_with("180.0 µs  checking"), "{text}");
         assert!(rest.starts_with("20.0%") && rest.ends_with("200.0 µs  not accounted for"), "{text}");
@@ -277,7 +348,8 @@ mod tests {
         let mut dot = row("dot", Kind::Step, &[400, 400]);
         dot.elsewhere = Duration::from_micros(800);
         let rows = [dot, row(DEVICES, Kind::Stage, &[500]), row("checking", Kind::Stage, &[500])];
-        let value = json(&rows, &[], Duration::from_millis(1), &SourceMap::default());
+        let profile = Profile { rows: rows.into(), ..Profile::default() };
+        let value = json(&profile, &[], Duration::from_millis(1), None, &SourceMap::default());
         let close = |a: &serde_json::Value, b: f64| a.as_f64().is_some_and(|a| (a - b).abs() < 1e-9);
         assert!(close(&value["profile"][0]["share"], 0.8 / 1.3) && close(&value["unknown"], 0.0), "{value}");
     }

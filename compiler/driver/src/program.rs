@@ -9,6 +9,7 @@ use crate::files::{Disk, Texts};
 use crate::profile::{self, Saved};
 use crate::regions::{Executor, Reports, Unit};
 use crate::render::{Style, render};
+use crate::roof;
 use crate::target::{self, Choice, Target, is_reference};
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write};
@@ -362,12 +363,17 @@ fn profiled(
     if !world::is_first() {
         return Ok(());
     }
-    let value = profile::json(&profile.rows, &sent, whole, sources);
+    let roof = match kept.roof {
+        true => std::env::current_exe().ok().and_then(|tool| roof::roof(&tool, &setup.global)),
+        false => roof::known(&setup.global),
+    };
+    let roof = roof.as_ref();
+    let value = profile::json(&profile, &sent, whole, roof, sources);
     if setup.global.json {
         eprintln!("{value}");
     } else {
         eprint!("{}", world::world().map_or_else(String::new, processes::whose));
-        eprint!("{}", profile::table(&profile.rows, whole, sources));
+        eprint!("{}", profile::table(&profile, whole, roof, sources));
         eprint!("{}", profile::taken(&profile.rows));
         backend.notes().iter().for_each(|note| eprintln!("{note}"));
         eprint!("{}{crossed}", profile::exchanges(&sent));

@@ -229,10 +229,7 @@ impl View<'_> {
         };
         let g = &self.setup.global;
         let mut command = Command::new(this);
-        let target = clap::ValueEnum::to_possible_value(&g.target).map(|v| v.get_name().to_owned());
-        command.args(["--json", "--color", "never", "--policy", &g.policy]);
-        command.args(target.iter().flat_map(|t| ["--target", t]));
-        command.args(g.threads.iter().flat_map(|n| ["--threads".to_owned(), n.to_string()]));
+        command.args(["--json", "--color", "never", "--policy", &g.policy]).args(crate::roof::options(g));
         let mesh =
             g.mesh.as_ref().map(|m| m.axes.iter().map(|(a, n)| format!("{a}={n}")).collect::<Vec<_>>().join(","));
         command.args(mesh.iter().flat_map(|m| ["--mesh", m]));
@@ -244,7 +241,7 @@ impl View<'_> {
                 .filter(|o| o.1)
                 .map(|o| o.0),
         );
-        command.arg("profile").arg(&self.file).arg("--").args(&self.args).stdin(Stdio::null());
+        command.args(["profile", "--roof"]).arg(&self.file).arg("--").args(&self.args).stdin(Stdio::null());
         let shared = self.run.clone();
         let thread = std::thread::Builder::new().name("run".into()).spawn(move || {
             let result = match command.output() {
@@ -258,8 +255,17 @@ impl View<'_> {
                         }
                     }
                     let printed = String::from_utf8_lossy(&done.stdout).into_owned();
-                    let end: String = printed.chars().rev().take(20_000).collect::<Vec<_>>().into_iter().rev().collect();
-                    json!({"schema": 1, "ok": done.status.success(), "profile": profile, "said": rest.join("\n"), "printed": end})
+                    let end: String =
+                        printed.chars().rev().take(20_000).collect::<Vec<_>>().into_iter().rev().collect();
+                    let roof = profile["roof"].clone();
+                    json!({
+                        "schema": 1,
+                        "ok": done.status.success(),
+                        "profile": profile,
+                        "roof": roof,
+                        "said": rest.join("\n"),
+                        "printed": end,
+                    })
                 }
                 Err(e) => json!({"schema": 1, "ok": false, "profile": null, "said": e.to_string(), "printed": ""}),
             };

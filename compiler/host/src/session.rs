@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tessera_abi::rt::RtFn;
 use tessera_ir::host::{FnId, GlobalId, HostProgram, HostType, TypeId};
-use tessera_runtime::context::{Context, RegionExec, Stop};
+use tessera_runtime::context::{Context, RegionExec, Stop, Viewed};
 use tessera_runtime::host_value::HostValue;
 use tessera_runtime::value::TypeInfo;
 
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Who shows the figures of programs, given as SVG, instead of their text.
-    pub fn set_viewer(&mut self, viewer: Box<dyn Fn(String)>) {
+    pub fn set_viewer(&mut self, viewer: Box<dyn Fn(Viewed)>) {
         self.context.set_viewer(viewer);
     }
 

@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::host_value::{self, HostValue};
 use crate::pending_save;
+use crate::progress::{Loops, Progress};
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
 use crate::world;
 use indexmap::IndexMap;
@@ -80,6 +81,14 @@ impl Output {
     }
 }
 
+/// What is shown of a running program beside what it prints.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Viewed {
+    /// A figure as SVG.
+    Picture(String),
+    Progress(Progress),
+}
+
 /// The state of a running program. Compiled code knows the first four fields by offset.
 #[repr(C)]
 pub struct Context {
@@ -98,8 +107,10 @@ pub struct Context {
     stop: Option<Stop>,
     output: Output,
     regions: Option<Box<dyn RegionExec>>,
-    /// Who shows pictures, given as SVG.
-    viewer: Option<Box<dyn Fn(String)>>,
+    viewer: Option<Box<dyn Fn(Viewed)>>,
+    loops: Loops,
+    /// Whether a bar stands on the last line of the terminal.
+    bar: bool,
     /// Types of the parameters and results of each region.
     region_types: Vec<(Vec<TypeId>, Vec<TypeId>)>,
     interned: IndexMap<Arc<str>, u64>,
@@ -131,6 +142,8 @@ impl Context {
             output: Output { sink, pending: String::new(), by_line, written: Instant::now() },
             regions: None,
             viewer: None,
+            loops: Loops::default(),
+            bar: false,
             region_types: vec![],
             interned: IndexMap::new(),
         })
@@ -143,21 +156,43 @@ impl Context {
         self.region_types = types;
     }
 
-    /// Who shows the figures of the program instead of their text.
-    pub fn set_viewer(&mut self, viewer: Box<dyn Fn(String)>) {
+    /// Who shows the figures of the program instead of their text, and how far its loops are.
+    pub fn set_viewer(&mut self, viewer: Box<dyn Fn(Viewed)>) {
         self.viewer = Some(viewer);
     }
 
-    /// Whether someone shows pictures.
+    /// Whether someone shows pictures and progress.
     pub fn has_viewer(&self) -> bool {
         self.viewer.is_some()
     }
 
-    /// Shows a picture behind what was printed before it.
-    pub fn view(&mut self, svg: String, span: u32) {
+    /// Shows something behind what was printed before it.
+    pub fn view(&mut self, viewed: Viewed, span: u32) {
         self.flush_at(span);
         if let Some(viewer) = &self.viewer {
-            viewer(svg);
+            viewer(viewed);
+        }
+    }
+
+    /// What there is to show of a turn of a loop now.
+    pub fn turn(&mut self, current: i64, total: i64, text: &str) -> Option<Progress> {
+        self.loops.turn(current, total, text, Instant::now())
+    }
+
+    /// Writes over the last line of the terminal, behind what was printed before it. A bar that stays there makes room for what
+    /// is printed next.
+    pub fn draw_bar(&mut self, line: &str, stays: bool) {
+        self.flush();
+        let mut err = std::io::stderr();
+        // A terminal that is gone needs no bar.
+        let _ = write!(err, "\r{line}\x1b[K{}", if stays { "" } else { "\n" }).and_then(|()| err.flush());
+        self.bar = stays;
+    }
+
+    fn clear_bar(&mut self) {
+        if std::mem::take(&mut self.bar) {
+            let mut err = std::io::stderr();
+            let _ = err.write_all(b"\r\x1b[K").and_then(|()| err.flush());
         }
     }
 
@@ -317,6 +352,7 @@ impl Context {
 
     /// Ends the program; the first reason counts.
     pub fn stop(&mut self, stop: Stop) {
+        self.clear_bar();
         self.status = 1;
         self.stop.get_or_insert(stop);
     }
@@ -376,6 +412,9 @@ impl Context {
     }
 
     fn flush_at(&mut self, span: u32) {
+        if !self.output.pending.is_empty() {
+            self.clear_bar();
+        }
         match self.output.flush() {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::BrokenPipe => self.stop(Stop::Exit(0)),
@@ -421,6 +460,7 @@ pub fn interrupted() -> Fault {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        self.clear_bar();
         let _ = self.output.flush();
         for at in 0..self.global_words.len() {
             let (word, ty) = (std::mem::take(&mut self.global_words[at]), self.global_types[at].1);

@@ -24,6 +24,7 @@ pub mod number;
 pub mod value;
 pub mod case;
 pub mod host_value;
+pub mod progress;
 pub mod context;
 pub mod format;
 pub mod tensor_print;

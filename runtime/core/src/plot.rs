@@ -17,6 +17,8 @@ mod png;
 mod terminal;
 mod value;
 
+pub use terminal::bar;
+
 use crate::fault::Fault;
 use crate::io::files;
 use std::path::Path;
@@ -72,12 +74,19 @@ pub enum Marks {
     Line(Vec<(f64, f64)>),
     Dots(Vec<(f64, f64)>),
     Bars(Vec<Bar>),
-    /// Row-major, the first row at the top; cell (i, j) has its middle at x = j, y = i.
-    Image {
-        rows: usize,
-        columns: usize,
-        cells: Vec<f64>,
-    },
+    /// What lies between two heights at each x: (x, low, high); one that is not finite interrupts it.
+    Band(Vec<(f64, f64, f64)>),
+    Image(Image),
+}
+
+/// A matrix as colours, row-major, the first row at the top.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Image {
+    pub rows: usize,
+    pub columns: usize,
+    pub cells: Vec<f64>,
+    /// Where the middles of the first and of the last column lie, and those of the rows; without it at their numbers.
+    pub places: Option<[(f64, f64); 2]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]

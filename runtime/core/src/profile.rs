@@ -7,9 +7,9 @@ use crate::device::Taken;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tessera_abi::plan::StepOrigin;
+use tessera_abi::plan::{Counts, StepOrigin};
 
 /// The stage in which the first thread waits for those of devices, whose steps have rows of their own.
 pub const DEVICES: &str = "waiting for devices";
@@ -58,14 +58,30 @@ pub struct Event {
     pub whole: Duration,
 }
 
+/// What the kernels of one group cost by counting, whatever the machine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Work {
+    pub origin: StepOrigin,
+    /// The kernels, which run one after the other.
+    pub names: Vec<Arc<str>>,
+    pub counts: Counts,
+}
+
 /// What was measured so far.
 #[derive(Clone, Default, Debug)]
 pub struct Profile {
     /// In the order in which they first ran.
     pub rows: Vec<Row>,
-    /// In the order in which they ended; nothing where they were not asked for.
+    /// In the order in which they ended: all of them where they were asked for, otherwise the first runs of steps.
     pub events: Vec<Event>,
+    /// Runs of steps that are not among the events.
+    pub left_out: usize,
+    /// Of the groups whose plans were made meanwhile.
+    pub work: Vec<Work>,
 }
+
+/// Runs of steps that are kept where nobody asks for all events.
+const EVENTS_FEW: usize = 4000;
 
 /// A step that runs.
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +105,9 @@ impl Drop for Stage {
 }
 
 struct Recorder {
-    /// Where events are kept, the time from which they count.
-    events_since: Option<Instant>,
+    since: Instant,
+    /// Every event is kept.
+    all_events: bool,
     profile: Profile,
     /// Rows by their place.
     at: HashMap<StepOrigin, Vec<usize>>,
@@ -114,10 +131,9 @@ fn recorder() -> MutexGuard<'static, Option<Recorder>> {
     RECORDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on every step and stage is timed; every single run is kept where `events` are wanted.
-pub fn start(events: bool) {
-    let events_since = events.then(Instant::now);
-    *recorder() = Some(Recorder { events_since, profile: Profile::default(), at: HashMap::new() });
+/// From here on every step and stage is timed; every single run is kept where all events are wanted.
+pub fn start(all_events: bool) {
+    *recorder() = Some(Recorder { since: Instant::now(), all_events, profile: Profile::default(), at: HashMap::new() });
     STARTED.fetch_add(1, Ordering::Relaxed);
     THREADS.store(0, Ordering::Relaxed);
     thread();
@@ -133,6 +149,19 @@ pub fn end() -> Profile {
 /// What was measured so far.
 pub fn taken() -> Profile {
     recorder().as_ref().map(|r| r.profile.clone()).unwrap_or_default()
+}
+
+/// Notes what a group costs, where steps are timed.
+pub fn note(work: impl FnOnce() -> Work) {
+    if !ON.load(Ordering::Relaxed) {
+        return;
+    }
+    let work = work();
+    if let Some(Recorder { profile, .. }) = recorder().as_mut()
+        && !profile.work.contains(&work)
+    {
+        profile.work.push(work);
+    }
 }
 
 /// The number of this thread in the current profile.
@@ -168,7 +197,8 @@ fn noted(started: Option<Started>, name: &str, kind: Kind, origin: StepOrigin, t
     let time = whole.saturating_sub(INSIDE.replace(started.before + whole));
     let thread = thread();
     let mut recorder = recorder();
-    let Some(Recorder { events_since, profile: Profile { rows, events }, at }) = recorder.as_mut() else { return };
+    let Some(Recorder { since, all_events, profile, at }) = recorder.as_mut() else { return };
+    let Profile { rows, events, left_out, .. } = profile;
     let here = at.entry(origin).or_default();
     let known = here.iter().copied().find(|&i| rows.get(i).is_some_and(|r| r.name == name && r.kind == kind));
     let row = known.unwrap_or_else(|| {
@@ -180,8 +210,10 @@ fn noted(started: Option<Started>, name: &str, kind: Kind, origin: StepOrigin, t
     if thread > 0 {
         rows[row].elsewhere += time;
     }
-    if let Some(since) = events_since {
+    if *all_events || (kind == Kind::Step && events.len() < EVENTS_FEW) {
         events.push(Event { row, thread, start: started.at.saturating_duration_since(*since), whole });
+    } else if kind == Kind::Step {
+        *left_out += 1;
     }
 }
 
@@ -211,7 +243,7 @@ mod tests {
         after(outer, "an outer loop", origin, || None);
         step();
         let whole = begin.elapsed();
-        let Profile { rows, events } = end();
+        let Profile { rows, events, .. } = end();
         let time = |name: &str| {
             rows.iter().find(|r| r.name == name).map(|r| (r.times.len(), r.times.iter().sum::<Duration>()))
         };

@@ -1,6 +1,6 @@
 //! The runtime functions of files, by their rows in `abi::rt`.
 
-use crate::context::Context;
+use crate::context::{Context, Viewed};
 use crate::dry_run;
 use crate::fault::Fault;
 use crate::host_value;
@@ -325,7 +325,7 @@ extern "C" fn plot_show(cx: &mut Context, word: u64, width: i64, height: i64, ty
         if cx.has_viewer() { Ok((figure.svg(0, 0)?, true)) } else { Ok((text, false)) }
     });
     match shown {
-        Ok((svg, true)) => cx.view(svg, span as u32),
+        Ok((svg, true)) => cx.view(Viewed::Picture(svg), span as u32),
         Ok((text, false)) => cx.print(&text, span as u32),
         Err(fault) => cx.fail(fault, span as u32),
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
-use tessera_tests::{golden, peers, program, reference};
+use tessera_tests::{figures, golden, peers, program, reference};
 
 const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bless   rewrite the golden files, and the outputs in docs, from what the program does now (words after it:\n\
@@ -16,7 +16,8 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      cargo dev bench --editor\n\
                      \x20                 how soon the language server answers in a file of 20,000 lines\n\
                      cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
-                     cargo dev docs    write the pages of the reference that are generated: operators, built in, library, diagnostics\n\
+                     cargo dev docs    write the pages of the reference that are generated: operators, built in, library, diagnostics;\n\
+                     \x20                 and the figures that programs of pages draw\n\
                      cargo dev size    lines per crate";
 
 /// That of the tool: what is timed in this process is what the tool takes.
@@ -97,12 +98,28 @@ fn bless(only: &[String]) -> bool {
 fn docs() -> bool {
     match reference::pages() {
         // Every page is written, so that one report shows all that is wrong.
-        Ok(pages) => pages.iter().fold(true, |ok, (name, page)| written(name, page) & ok),
+        Ok(pages) => pages.iter().fold(drawn(), |ok, (name, page)| written(name, page) & ok),
         Err(e) => {
             eprintln!("docs: {e}");
             false
         }
     }
+}
+
+/// Writes the figures that the programs of pages draw.
+fn drawn() -> bool {
+    let write = |(path, text): &(String, String)| {
+        let path = program::root().join("docs").join(path);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&path, text))
+    };
+    let page = |page: &&str| figures::of_page(page).and_then(|figures| figures.iter().try_for_each(write));
+    figures::PAGES.iter().map(page).fold(true, |ok, done| match done {
+        Ok(()) => ok,
+        Err(e) => {
+            eprintln!("{e}");
+            false
+        }
+    })
 }
 
 /// Writes a page of the documentation, with what its programs print.

@@ -125,8 +125,15 @@ pub fn page() -> std::io::Result<String> {
          The rows are the compiler's own: what it checks, and what an editor shows. The tests run every example.\n",
     );
     for group in GROUPS {
-        let _ = write!(out, "\n## {}\n\n| | gives | |\n|---|---|---|\n", group.title);
-        for e in entries(group) {
+        let entries = entries(group);
+        let _ = write!(out, "\n## {}\n\n", group.title);
+        // A search of the book finds whole words, and a name behind a dot is none.
+        let last = |e: &Entry| e.name.rsplit('.').next().map(|name| format!("`{name}`"));
+        if entries.iter().any(|e| e.name.contains('.')) {
+            let _ = write!(out, "{}\n\n", entries.iter().filter_map(last).collect::<Vec<_>>().join(" "));
+        }
+        out.push_str("| | gives | |\n|---|---|---|\n");
+        for e in entries {
             let gives = if e.gives.is_empty() { String::new() } else { format!("`{}`", e.gives) };
             let _ = writeln!(out, "| `{}` | {} | {} |", cell(&e.call), cell(&gives), cell(e.doc));
         }

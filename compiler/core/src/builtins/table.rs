@@ -128,7 +128,7 @@ host_functions! {
     sys_env "sys.env" (name: Str, default: Str = S("")) Str, Acts, Direct(env_get), Never("it looks at the world outside"),
         "An environment variable.";
     sys_progress "sys.progress" (current: Int, total: Int, text: Str = S("")) None, Acts, Direct(progress), Never("it shows progress"),
-        "Shows progress on a terminal; nothing elsewhere.";
+        "Shows how far a loop is, with the time that is left: on a line of a terminal, which is written over, or as a bar in a notebook; nothing elsewhere. It draws ten times a second at most.";
 
     math_sqrt "math.sqrt" (x: Float) Float, Pure, Number(N::math_sqrt), As(T::Number),
         "The square root; fails for negative numbers.";

@@ -5,12 +5,15 @@ use super::sockets::To;
 use crate::files::Texts;
 use crate::render::{Style, render};
 use crate::repl::output::{Listener, Shown};
-use jupyter_protocol::messaging::{DisplayData, JupyterMessage, JupyterMessageContent as Content, StreamContent};
-use jupyter_protocol::{MediaType, ReplyError};
+use jupyter_protocol::messaging::{
+    DisplayData, JupyterMessage, JupyterMessageContent as Content, StreamContent, Transient, UpdateDisplayData,
+};
+use jupyter_protocol::{Media, MediaType, ReplyError};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use tessera_base::{Diagnostic, quote};
 use tessera_resolve::source::SourceMap;
+use tessera_runtime::progress::Progress;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Sends messages that belong to what is being answered.
@@ -29,6 +32,11 @@ impl Speaker {
     /// From here on this message is answered.
     pub fn answer(&self, message: &JupyterMessage) {
         *self.parent.lock().unwrap_or_else(|e| e.into_inner()) = Some(message.clone());
+    }
+
+    /// The name of the message that is answered.
+    fn parent(&self) -> Option<String> {
+        self.parent.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|m| m.header.msg_id.clone())
     }
 
     /// Sends a message.
@@ -100,6 +108,20 @@ impl Listener for Cell {
 
     fn picture(&self, svg: String) {
         self.speaker.say(To::All, DisplayData::from(vec![MediaType::Svg(svg)]));
+    }
+
+    fn progress(&self, progress: &Progress) {
+        let data = rich::progress(progress);
+        // Names are of the whole notebook, and a cell that runs again has displays of its own.
+        let cell = self.speaker.parent().unwrap_or_default();
+        let name = format!("{cell}-{}", progress.number);
+        match progress.begins {
+            true => {
+                let transient = Some(Transient { display_id: Some(name) });
+                self.speaker.say(To::All, DisplayData { transient, ..DisplayData::from(data) });
+            }
+            false => self.speaker.say(To::All, UpdateDisplayData::new(Media::new(data), &name)),
+        }
     }
 
     fn value(&self, shown: Option<Shown>) {

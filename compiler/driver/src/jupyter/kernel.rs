@@ -27,6 +27,23 @@ const SENT_BEFORE: Duration = Duration::from_millis(20);
 /// Cells that the history keeps.
 const HISTORY_MAX: usize = 10_000;
 
+/// What stands in the queue: a message, and why it cannot be answered where it is wrong.
+struct Request {
+    message: JupyterMessage,
+    wrong: Option<String>,
+}
+
+impl Request {
+    /// `None` where nothing more is to be answered.
+    fn of(asked: Asked) -> Option<Request> {
+        match asked {
+            Asked::Message(message) => Some(Request { message: *message, wrong: None }),
+            Asked::Wrong(message, why) => Some(Request { message: *message, wrong: Some(why) }),
+            Asked::Shutdown => None,
+        }
+    }
+}
+
 /// A kernel that listens.
 pub struct Kernel<'a> {
     state: State<'a>,
@@ -34,7 +51,7 @@ pub struct Kernel<'a> {
     speaker: Speaker,
     asked: Receiver<Asked>,
     /// What came while something else was waited for.
-    waiting: VecDeque<JupyterMessage>,
+    waiting: VecDeque<Request>,
     captured: Option<Captured>,
     sockets: std::thread::JoinHandle<()>,
     count: usize,
@@ -86,10 +103,13 @@ impl<'a> Kernel<'a> {
     /// In words, where the sockets are gone.
     pub fn run(mut self) -> Result<u8, String> {
         while !self.ended {
-            let Some(message) = self.next() else { break };
+            let Some(Request { message, wrong }) = self.next() else { break };
             self.speaker.answer(&message);
             self.speaker.say(To::All, Status::busy());
-            self.answer(message);
+            match wrong {
+                None => self.answer(message),
+                Some(why) => self.speaker.say(To::Shell, sockets::refusal(&message, &why)),
+            }
             self.settle();
             self.speaker.say(To::All, Status::idle());
         }
@@ -100,13 +120,10 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    fn next(&mut self) -> Option<JupyterMessage> {
-        if let Some(message) = self.waiting.pop_front() {
-            return Some(message);
-        }
-        match self.asked.recv() {
-            Ok(Asked::Message(message)) => Some(*message),
-            Ok(Asked::Shutdown) | Err(_) => None,
+    fn next(&mut self) -> Option<Request> {
+        match self.waiting.pop_front() {
+            Some(request) => Some(request),
+            None => self.asked.recv().ok().and_then(Request::of),
         }
     }
 
@@ -193,15 +210,15 @@ impl<'a> Kernel<'a> {
         let mut aborted = VecDeque::new();
         if request.stop_on_error && !request.silent {
             while let Ok(asked) = self.asked.recv_timeout(SENT_BEFORE) {
-                match asked {
-                    Asked::Message(message) => self.waiting.push_back(*message),
-                    Asked::Shutdown => {
+                match Request::of(asked) {
+                    Some(request) => self.waiting.push_back(request),
+                    None => {
                         self.ended = true;
                         break;
                     }
                 }
             }
-            let is_cell = |m: &JupyterMessage| matches!(m.content, Content::ExecuteRequest(_));
+            let is_cell = |r: &Request| matches!(r.message.content, Content::ExecuteRequest(_));
             let (cells, others) = std::mem::take(&mut self.waiting).into_iter().partition(is_cell);
             (aborted, self.waiting) = (cells, others);
         }
@@ -212,7 +229,7 @@ impl<'a> Kernel<'a> {
         self.reply_failed(ReplyStatus::Error, error);
         for cell in aborted {
             self.speaker.say(To::All, Status::idle());
-            self.speaker.answer(&cell);
+            self.speaker.answer(&cell.message);
             self.speaker.say(To::All, Status::busy());
             let why =
                 ReplyError { ename: "aborted".into(), evalue: "an earlier cell failed".into(), traceback: vec![] };

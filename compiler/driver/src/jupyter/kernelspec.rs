@@ -37,6 +37,31 @@ fn python_prefix() -> Result<PathBuf, String> {
     }
 }
 
+/// Whether a kernel is installed where Jupyter finds it, and whether it is this program.
+pub enum Found {
+    Own(PathBuf),
+    /// The folder, and the program that it starts instead.
+    Other(PathBuf, String),
+    None,
+}
+
+/// Looks in the folders of the user, of the Python environment that is active and of the system, as Jupyter does.
+pub fn find() -> Found {
+    let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let system = ["/usr/local", "/usr"].map(PathBuf::from);
+    let shared = environment.chain(system).map(|dir| Prefix { prefix: Some(dir), ..Prefix::default() });
+    let user = Prefix::default();
+    let own = std::env::current_exe().ok().and_then(|tool| tool.canonicalize().ok());
+    for dir in std::iter::once(user).chain(shared).filter_map(|prefix| folder(&prefix).ok()) {
+        let Ok(text) = std::fs::read_to_string(dir.join("kernel.json")) else { continue };
+        let spec: Option<JupyterKernelspec> = serde_json::from_str(&text).ok();
+        let tool = spec.and_then(|s| s.argv.first().cloned()).unwrap_or_default();
+        let is_own = own.is_some() && Path::new(&tool).canonicalize().ok() == own;
+        return if is_own { Found::Own(dir) } else { Found::Other(dir, tool) };
+    }
+    Found::None
+}
+
 /// Writes what Jupyter reads.
 ///
 /// # Errors

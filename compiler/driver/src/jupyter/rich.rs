@@ -10,7 +10,8 @@ use tessera_base::shard::bytes;
 use tessera_base::{Mesh, Sharding};
 use tessera_core::ty::Ty;
 use tessera_runtime::host_value::{HostKey, HostValue};
-use tessera_runtime::plot::Figure;
+use tessera_runtime::plot::{self, Figure};
+use tessera_runtime::progress::Progress;
 use tessera_runtime::tensor::Tensor;
 use tessera_runtime::tensor_print::{Element, element};
 
@@ -42,6 +43,20 @@ pub fn media(shown: &Shown) -> Vec<MediaType> {
     }
     all.push(MediaType::Plain(shown.text.trim_end().to_owned()));
     all
+}
+
+/// How far a loop is: a bar, and for clients without HTML a line.
+pub fn progress(progress: &Progress) -> Vec<MediaType> {
+    let Progress { current, total, text, .. } = progress;
+    let time = progress.time();
+    let words: Vec<String> = [format!("{current}/{total}"), escaped(text), escaped(&time)].into();
+    let words: Vec<String> = words.into_iter().filter(|w| !w.is_empty()).collect();
+    let html = format!(
+        "<div style=\"display:flex;align-items:center;gap:1em\"><progress max=\"{total}\" value=\"{current}\" \
+         style=\"width:20em\"></progress><span style=\"font-family:monospace\">{}</span></div>",
+        words.join("&ensp;")
+    );
+    vec![MediaType::Html(html), MediaType::Plain(plot::bar(progress))]
 }
 
 /// The picture of a figure of `std.plot`, and its text.

@@ -4,6 +4,7 @@ use super::answers;
 use crate::repl::interrupts::Interrupts;
 use jupyter_protocol::messaging::{
     Header, InterruptReply, JupyterMessage, JupyterMessageContent as Content, ShutdownReply, Status, StreamContent,
+    UnknownMessage,
 };
 use jupyter_protocol::{ConnectionInfo, Transport};
 use jupyter_zmq_client::{
@@ -36,6 +37,8 @@ pub enum To {
 #[derive(Debug)]
 pub enum Asked {
     Message(Box<JupyterMessage>),
+    /// What is signed and no request that can be answered, with the reason.
+    Wrong(Box<JupyterMessage>, String),
     Shutdown,
 }
 
@@ -138,12 +141,13 @@ impl Sockets {
     }
 }
 
-/// A message that is one: what is wrongly signed, cut short or no JSON is dropped.
-async fn message(from: &mut RouterRecvConnection) -> JupyterMessage {
+/// A message, or one whose content is not what its type asks for, with the reason. What is wrongly signed, cut short or no JSON is
+/// dropped: there is nobody to answer.
+async fn message(from: &mut RouterRecvConnection) -> Result<JupyterMessage, (JupyterMessage, String)> {
     loop {
         match from.socket.recv().await {
             Ok(frames) => match RawMessage::from_multipart(frames, &from.mac).ok().and_then(read) {
-                Some(message) => return message,
+                Some(read) => return read,
                 None => continue,
             },
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -152,7 +156,7 @@ async fn message(from: &mut RouterRecvConnection) -> JupyterMessage {
 }
 
 /// What frames say. What a request leaves out is as the protocol says.
-fn read(raw: RawMessage) -> Option<JupyterMessage> {
+fn read(raw: RawMessage) -> Option<Result<JupyterMessage, (JupyterMessage, String)>> {
     let part = |i: usize| raw.jparts.get(i);
     let header: Header = serde_json::from_slice(part(0)?).ok()?;
     let Ok(Value::Object(mut content)) = serde_json::from_slice(part(3)?) else { return None };
@@ -174,8 +178,9 @@ fn read(raw: RawMessage) -> Option<JupyterMessage> {
             given.clone_from(value);
         }
     }
-    let content = Content::from_type_and_content(&header.msg_type, Value::Object(content)).ok()?;
-    Some(JupyterMessage {
+    let is_request = header.msg_type.ends_with("_request");
+    let kind = header.msg_type.clone();
+    let message = |content| JupyterMessage {
         zmq_identities: raw.zmq_identities,
         header,
         parent_header: None,
@@ -183,11 +188,32 @@ fn read(raw: RawMessage) -> Option<JupyterMessage> {
         content,
         buffers: vec![],
         channel: None,
-    })
+    };
+    let unknown = || Content::UnknownMessage(UnknownMessage { msg_type: kind.clone(), content: json!({}) });
+    match Content::from_type_and_content(&kind, Value::Object(content)) {
+        Ok(Content::UnknownMessage(_)) if is_request => {
+            Some(Err((message(unknown()), format!("this kernel knows no `{kind}`"))))
+        }
+        Ok(content) => Some(Ok(message(content))),
+        Err(e) if is_request => Some(Err((message(unknown()), format!("this is no `{kind}`: {e}")))),
+        // Nobody waits for an answer.
+        Err(_) => None,
+    }
+}
+
+/// The answer to a request that is none.
+pub fn refusal(message: &JupyterMessage, why: &str) -> Content {
+    let msg_type = message.header.msg_type.replace("_request", "_reply");
+    let content = json!({"status": "error", "ename": "wrong request", "evalue": why, "traceback": []});
+    Content::UnknownMessage(UnknownMessage { msg_type, content })
 }
 
 async fn read_shell(mut from: RouterRecvConnection, asked: &mpsc::Sender<Asked>) {
-    while asked.send(Asked::Message(Box::new(message(&mut from).await))).is_ok() {}
+    let mut next = async || match message(&mut from).await {
+        Ok(message) => Asked::Message(Box::new(message)),
+        Err((message, why)) => Asked::Wrong(Box::new(message), why),
+    };
+    while asked.send(next().await).is_ok() {}
     // The session has ended; what it said last is being sent.
     std::future::pending().await
 }
@@ -200,9 +226,17 @@ async fn read_control(
     interrupts: &Interrupts,
 ) {
     loop {
-        let message = message(&mut from).await;
+        let (message, wrong) = match message(&mut from).await {
+            Ok(message) => (message, None),
+            Err((message, why)) => (message, Some(why)),
+        };
         let say = |to: To, content: Content| _ = own.send((to, JupyterMessage::new(content, Some(&message))));
         say(To::All, Status::busy().into());
+        if let Some(why) = wrong {
+            say(To::Control, refusal(&message, &why));
+            say(To::All, Status::idle().into());
+            continue;
+        }
         let shut_down = match &message.content {
             Content::InterruptRequest(_) => {
                 interrupts.interrupt();

@@ -199,11 +199,11 @@ fn timeit(state: &mut State, text: &str) -> Outcome {
 fn profile(state: &mut State, text: &str) -> Outcome {
     tessera_runtime::profile::start(false);
     let outcome = state.eval_silently(text);
-    let rows = tessera_runtime::profile::end().rows;
+    let profile = tessera_runtime::profile::end();
     if outcome == Outcome::Done {
         let whole = state.times.run;
-        state.say(&crate::profile::table(&rows, whole, &state.checker.database().source_map()));
-        state.say(&crate::profile::taken(&rows));
+        state.say(&crate::profile::table(&profile, whole, None, &state.checker.database().source_map()));
+        state.say(&crate::profile::taken(&profile.rows));
     }
     outcome
 }

@@ -7,6 +7,7 @@ use tessera_base::Diagnostic;
 use tessera_core::ty::Ty;
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::host_value::HostValue;
+use tessera_runtime::progress::Progress;
 
 /// A value that an input ends with.
 pub struct Shown {
@@ -26,6 +27,8 @@ pub trait Listener {
     fn told(&self, diagnostics: &[Diagnostic], sources: &SourceMap);
     /// A picture that a program shows while it runs, as SVG.
     fn picture(&self, svg: String);
+    /// How far a loop is.
+    fn progress(&self, progress: &Progress);
     /// The value of a statement, or that it has none to show.
     fn value(&self, shown: Option<Shown>);
 }

@@ -24,7 +24,7 @@ use tessera_infer::{Last, Session as Checker};
 use tessera_ir::host;
 use tessera_lower::{Options, lower_roots};
 use tessera_resolve::source::SourceMap;
-use tessera_runtime::context::Stop;
+use tessera_runtime::context::{Stop, Viewed};
 
 /// What came of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +95,10 @@ impl Engine {
         machine.keep_globals();
         if let Output::Told(listener) = output {
             let listener = listener.clone();
-            machine.set_viewer(Box::new(move |svg| listener.picture(svg)));
+            machine.set_viewer(Box::new(move |viewed| match viewed {
+                Viewed::Picture(svg) => listener.picture(svg),
+                Viewed::Progress(progress) => listener.progress(&progress),
+            }));
         }
         let reports = Reports::default();
         let pool = setup.pool();

@@ -11,6 +11,9 @@ pub const GRID: Color = [225, 225, 225];
 const LINES: [Color; 7] =
     [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [230, 159, 0], [90, 90, 90]];
 
+/// How much of its colour a band has: what lies behind it is seen.
+pub const BAND: f64 = 0.22;
+
 /// The colour of line `i`.
 pub fn line(i: usize) -> Color {
     LINES[i % LINES.len()]

@@ -47,7 +47,7 @@ pub fn title(text: &str, place: Field, out: &mut Vec<Shape>) {
 pub fn frame(panel: &Panel, place: Field, out: &mut Vec<Shape>) -> Frame {
     let (x, y) = panel.axes(((place.wide() / 80.0) as usize, (place.tall() / 44.0) as usize));
     let scale = panel.scale(((place.tall() / 44.0) as usize).max(2));
-    let named = panel.named();
+    let named: Vec<(usize, &Layer)> = panel.coloured().into_iter().filter(|(_, l)| panel.names(l)).collect();
     let most = place.wide() * 0.3;
     let names: Vec<String> = named.iter().map(|(_, l)| fitting(&plain(&l.name), most, long)).collect();
     let bar = scale.as_ref().map_or(0.0, |s| 32.0 + ticks_width(s));
@@ -79,7 +79,7 @@ pub fn frame(panel: &Panel, place: Field, out: &mut Vec<Shape>) -> Frame {
     if let Some(scale) = &scale {
         colour_bar(scale, &field, out);
     }
-    keys(&named, &names, panel.first_colour(), field.right + bar + 10.0, field.top, out);
+    keys(&named, &names, field.right + bar + 10.0, field.top, out);
     Frame { field, x, y, scale }
 }
 
@@ -135,16 +135,22 @@ fn colour_bar(scale: &Axis, f: &Field, out: &mut Vec<Shape>) {
 }
 
 /// The names of the layers, one below the other, beside the data.
-fn keys(named: &[(usize, &Layer)], names: &[String], first: usize, left: f64, top: f64, out: &mut Vec<Shape>) {
+fn keys(named: &[(usize, &Layer)], names: &[String], left: f64, top: f64, out: &mut Vec<Shape>) {
     for (row, ((i, layer), name)) in named.iter().zip(names).enumerate() {
         let y = top + 8.0 + row as f64 * 18.0;
-        let color = colors::line(first + i);
+        let color = colors::line(*i);
         out.push(match layer.marks {
             Marks::Dots(_) => Shape::Dots { points: vec![(left + 9.0, y)], fill: color, size: 6.0 },
             Marks::Bars(_) => {
                 Shape::Rects { rects: vec![[left + 3.0, y - 5.0, 12.0, 10.0]], fill: color, opacity: 1.0, crisp: false }
             }
-            Marks::Line(_) | Marks::Image { .. } => {
+            Marks::Band(_) => Shape::Rects {
+                rects: vec![[left, y - 5.0, 18.0, 10.0]],
+                fill: color,
+                opacity: colors::BAND,
+                crisp: false,
+            },
+            Marks::Line(_) | Marks::Image(_) => {
                 Shape::Line { points: vec![(left, y), (left + 18.0, y)], stroke: color, width: 1.8 }
             }
         });

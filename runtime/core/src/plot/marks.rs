@@ -1,7 +1,7 @@
 //! What layers say of the axes that they are drawn over.
 
 use super::axis::{Axis, number};
-use super::{Bar, Layer, Marks, Panel};
+use super::{Bar, Image, Layer, Marks, Panel};
 
 /// Share of the range that is left free above and below.
 const MARGIN: f64 = 0.04;
@@ -18,7 +18,7 @@ impl Bar {
 
 impl Layer {
     pub fn is_image(&self) -> bool {
-        matches!(self.marks, Marks::Image { .. })
+        matches!(self.marks, Marks::Image(_))
     }
 
     fn is_bars(&self) -> bool {
@@ -34,11 +34,37 @@ impl Layer {
         match &self.marks {
             Marks::Line(points) | Marks::Dots(points) => points.clone(),
             Marks::Bars(bars) => bars.iter().flat_map(|b| [(b.from, b.height), (b.to, b.height)]).collect(),
-            Marks::Image { rows, columns, .. } => {
-                vec![(-0.5, -0.5), (*columns as f64 - 0.5, *rows as f64 - 0.5)]
-            }
+            Marks::Band(band) => band.iter().flat_map(|&(x, low, high)| [(x, low), (x, high)]).collect(),
+            Marks::Image(image) => vec![(image.x(0), image.y(0)), (image.x(image.columns), image.y(image.rows))],
         }
     }
+}
+
+impl Image {
+    /// Where the left edge of a column lies; behind the last one its right edge.
+    pub fn x(&self, column: usize) -> f64 {
+        edge(self.places.map(|p| p[0]), self.columns, column)
+    }
+
+    /// Where the upper edge of a row lies; behind the last one its lower edge.
+    pub fn y(&self, row: usize) -> f64 {
+        edge(self.places.map(|p| p[1]), self.rows, row)
+    }
+
+    /// Whether numbers grow from the top to the bottom.
+    fn falls(&self) -> bool {
+        self.places.is_none_or(|p| p[1].0 < p[1].1)
+    }
+}
+
+/// The edge before cell `k` of `count` whose first and last middle lie there.
+fn edge(middles: Option<(f64, f64)>, count: usize, k: usize) -> f64 {
+    let (first, step) = match middles {
+        Some((first, last)) if count > 1 => (first, (last - first) / (count - 1) as f64),
+        Some((first, last)) => ((first + last) / 2.0, last - first),
+        None => (0.0, 1.0),
+    };
+    first + (k as f64 - 0.5) * step
 }
 
 impl Panel {
@@ -49,7 +75,9 @@ impl Panel {
         let points = || all.iter().filter(|p| shown(p.0, self.x.log) && shown(p.1, self.y.log));
         let within = |v: f64, side: &super::Side| side.low.is_none_or(|l| v >= l) && side.high.is_none_or(|h| v <= h);
         let has = |f: fn(&Marks) -> bool| self.layers.iter().any(|l| f(&l.marks));
-        let (images, bars) = (has(|m| matches!(m, Marks::Image { .. })), has(|m| matches!(m, Marks::Bars(_))));
+        let bars = has(|m| matches!(m, Marks::Bars(_)));
+        let image = self.images().next();
+        let images = image.is_some();
         let free =
             has(|m| matches!(m, Marks::Dots(_))) && !bars || self.layers.iter().any(|l| l.is_bars() && !l.touches());
         let x_margin = if images || !free { 0.0 } else { MARGIN / 2.0 };
@@ -66,8 +94,8 @@ impl Panel {
             y.low = 0.0;
             y.ticks.retain(|(at, _)| *at >= 0.0);
         }
-        y.flipped = images;
-        if images {
+        y.flipped = image.is_some_and(Image::falls);
+        if image.is_some_and(|i| i.places.is_none()) {
             // Cells are counted.
             for axis in [&mut x, &mut y].into_iter().filter(|a| !a.log) {
                 axis.ticks.retain(|(at, _)| at.fract() == 0.0);
@@ -85,20 +113,30 @@ impl Panel {
 
     /// The range of the numbers of the first image.
     pub fn scale(&self, wanted: usize) -> Option<Axis> {
-        self.layers.iter().find_map(|l| match &l.marks {
-            Marks::Image { cells, .. } => Some(Axis::over(cells.iter().copied(), (None, None), false, wanted, 0.0)),
+        self.images().next().map(|i| Axis::over(i.cells.iter().copied(), (None, None), false, wanted, 0.0))
+    }
+
+    fn images(&self) -> impl Iterator<Item = &Image> {
+        self.layers.iter().filter_map(|l| match &l.marks {
+            Marks::Image(image) => Some(image),
             _ => None,
         })
     }
 
-    /// The number of the first layer's colour: the first of all is hard to see on an image.
-    pub fn first_colour(&self) -> usize {
-        usize::from(self.layers.iter().any(Layer::is_image))
+    /// The layers with the numbers of their colours. A band has the colour of what is drawn next; an image has none, and the
+    /// first colour of all is hard to see on one.
+    pub fn coloured(&self) -> Vec<(usize, &Layer)> {
+        let mut next = usize::from(self.layers.iter().any(Layer::is_image));
+        let number = |l| {
+            let own = next;
+            next += usize::from(!matches!(l, &Layer { marks: Marks::Image(_) | Marks::Band(_), .. }));
+            (own, l)
+        };
+        self.layers.iter().map(number).collect()
     }
 
-    /// The names of layers with the numbers of their colours, in their order; images have none.
-    pub fn named(&self) -> Vec<(usize, &Layer)> {
-        let drawn = self.layers.iter().filter(|l| !l.is_image()).enumerate();
-        drawn.filter(|(_, l)| self.legend && !l.name.is_empty()).collect()
+    /// Whether the name of a layer is shown.
+    pub fn names(&self, layer: &Layer) -> bool {
+        self.legend && !layer.name.is_empty() && !layer.is_image()
     }
 }

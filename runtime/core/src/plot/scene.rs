@@ -5,7 +5,7 @@ use super::colors::{self, Color};
 use super::frame::{self, Frame};
 use super::image::reduced;
 use super::shapes::{Field, Shape};
-use super::{Bar, Figure, Layer, Marks, Panel};
+use super::{Bar, Figure, Image, Layer, Marks, Panel};
 use std::collections::BTreeMap;
 
 /// Cells of an image along each axis; finer ones are averaged.
@@ -36,16 +36,9 @@ fn panel(panel: &Panel, place: Field, out: &mut Vec<Shape>) {
     let frame = frame::frame(panel, place, out);
     let mut shapes = vec![];
     let several = panel.layers.iter().filter(|l| l.touches()).count() > 1;
-    let mut colour = panel.first_colour();
-    for layer in &panel.layers {
-        layer_shapes(
-            layer,
-            &frame,
-            colors::line(colour),
-            if several && layer.touches() { 0.6 } else { 1.0 },
-            &mut shapes,
-        );
-        colour += usize::from(!layer.is_image());
+    for (colour, layer) in panel.coloured() {
+        let opacity = if several && layer.touches() { 0.6 } else { 1.0 };
+        layer_shapes(layer, &frame, colors::line(colour), opacity, &mut shapes);
     }
     out.push(Shape::Inside { field: frame.field, shapes });
 }
@@ -74,7 +67,33 @@ fn layer_shapes(layer: &Layer, frame: &Frame, color: Color, opacity: f64, out: &
             out.push(Shape::Dots { points: places.iter().map(pixel).collect(), fill: color, size });
         }
         Marks::Bars(bars) => bar_shapes(bars, frame, color, opacity, out),
-        Marks::Image { rows, columns, cells } => image(*rows, *columns, cells, frame, out),
+        Marks::Band(band) => band_shapes(band, frame, color, out),
+        Marks::Image(cells) => image(cells, frame, out),
+    }
+}
+
+/// The parts of a band between its interruptions.
+fn band_shapes(band: &[(f64, f64, f64)], frame: &Frame, fill: Color, out: &mut Vec<Shape>) {
+    let f = &frame.field;
+    // Far enough away that the slopes are those of the data, and near enough for any viewer.
+    let near = |v: f64| v.clamp(-100.0, 101.0);
+    let place = |&(x, low, high): &(f64, f64, f64)| {
+        Some((near(frame.x.place(x)?), near(frame.y.place(low)?), near(frame.y.place(high)?)))
+    };
+    let places: Vec<Option<(f64, f64, f64)>> = band.iter().map(place).collect();
+    for run in places.split(Option::is_none) {
+        let mut run: Vec<(f64, f64, f64)> = run.iter().flatten().copied().collect();
+        if run.len() as f64 > f.wide() * 4.0 {
+            let column = |p: &(f64, f64, f64)| (p.0 * f.wide()).floor();
+            let widest = |g: &[(f64, f64, f64)]| g.iter().fold(g[0], |a, b| (a.0, a.1.min(b.1), a.2.max(b.2)));
+            run = run.chunk_by(|a, b| column(a) == column(b)).map(widest).collect();
+        }
+        let above = run.iter().map(|p| (f.x(p.0), f.y(p.2)));
+        let below = run.iter().rev().map(|p| (f.x(p.0), f.y(p.1)));
+        let outline: Vec<(f64, f64)> = above.chain(below).collect();
+        if outline.len() > 2 {
+            out.push(Shape::Area { outline, fill, opacity: colors::BAND });
+        }
     }
 }
 
@@ -113,21 +132,23 @@ fn columns(rects: &[[f64; 4]]) -> Vec<[f64; 4]> {
 }
 
 /// The cells, those of a colour together and neighbours in a row as one.
-fn image(rows: usize, columns: usize, cells: &[f64], frame: &Frame, out: &mut Vec<Shape>) {
-    let (f, size) = (&frame.field, (rows, columns));
+fn image(image: &Image, frame: &Frame, out: &mut Vec<Shape>) {
+    let Image { rows, columns, cells, .. } = image;
+    let (f, size) = (&frame.field, (*rows, *columns));
     let (down, across, means) = reduced(size, cells, (CELLS_MAX, CELLS_MAX));
-    let edge = |k: usize, parts: usize, all: usize| (k * all / parts) as f64 - 0.5;
     let level = |v: f64| match frame.scale.as_ref().map_or(f64::NAN, |s| s.share(v)) {
         share if share.is_nan() => -1,
         share => (share.clamp(0.0, 1.0) * LEVELS).round() as i64,
     };
     let mut of_level: BTreeMap<i64, Vec<[f64; 4]>> = BTreeMap::new();
-    let x = |k: usize| f.x(frame.x.place(edge(k, across, columns)).unwrap_or(0.0).clamp(-BEYOND, 1.0 + BEYOND)).round();
-    let y = |k: usize| f.y(frame.y.place(edge(k, down, rows)).unwrap_or(0.0).clamp(-BEYOND, 1.0 + BEYOND)).round();
+    let x = |k: usize| {
+        f.x(frame.x.place(image.x(k * columns / across)).unwrap_or(0.0).clamp(-BEYOND, 1.0 + BEYOND)).round()
+    };
+    let y = |k: usize| f.y(frame.y.place(image.y(k * rows / down)).unwrap_or(0.0).clamp(-BEYOND, 1.0 + BEYOND)).round();
     for (i, row) in means.chunks(across).enumerate() {
         let mut j = 0;
         for run in row.chunk_by(|a, b| level(*a) == level(*b)) {
-            let (x0, x1, y0, y1) = (x(j), x(j + run.len()), y(i), y(i + 1));
+            let (x0, x1, y0, y1) = (x(j), x(j + run.len()), y(i).min(y(i + 1)), y(i).max(y(i + 1)));
             j += run.len();
             if x1 > x0 && y1 > y0 {
                 of_level.entry(level(run[0])).or_default().push([x0, y0, x1 - x0, y1 - y0]);

@@ -55,6 +55,12 @@ pub enum Shape {
         stroke: Color,
         width: f64,
     },
+    /// What lies inside an outline.
+    Area {
+        outline: Vec<(f64, f64)>,
+        fill: Color,
+        opacity: f64,
+    },
     /// `size` is their diameter.
     Dots {
         points: Vec<(f64, f64)>,

@@ -41,6 +41,11 @@ fn one(out: &mut String, shape: &Shape) -> Result {
             let looks = format!("fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
             writeln!(out, "<polyline points=\"{points}\" {looks}/>")
         }
+        Shape::Area { outline, fill, opacity } => {
+            let all: Vec<String> = outline.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect();
+            let (points, fill, opacity) = (all.join(" "), hex(*fill), short(*opacity));
+            writeln!(out, "<polygon points=\"{points}\" fill=\"{fill}\" fill-opacity=\"{opacity}\"/>")
+        }
         Shape::Dots { points, fill, size } => {
             // Strokes of no length with round ends.
             out.push_str("<path d=\"");

@@ -4,7 +4,8 @@ use super::axis::{Axis, number};
 use super::clip::{self, Place};
 use super::image::reduced;
 use super::text::{centred, columns as width_of, fitting, padded, plain};
-use super::{Bar, Figure, Layer, Marks, Panel};
+use super::{Bar, Figure, Image, Layer, Marks, Panel};
+use crate::progress::Progress;
 use std::io::IsTerminal;
 
 /// Columns where there is no terminal to ask.
@@ -12,15 +13,31 @@ const COLUMNS: u32 = 80;
 /// Columns between panels.
 const BETWEEN: usize = 2;
 
+/// A loop's progress as a line of a terminal.
+pub fn bar(progress: &Progress) -> String {
+    const WIDTH: usize = 30;
+    let done = (progress.share() * WIDTH as f64) as usize;
+    let (bar, rest) = ("█".repeat(done), "░".repeat(WIDTH - done));
+    let words = [format!("{}/{}", progress.current, progress.total), plain(&progress.text), progress.time()];
+    let words: Vec<String> = words.into_iter().filter(|w| !w.is_empty()).collect();
+    // A line that is longer than the terminal cannot be written over.
+    let room = wide(std::io::stderr(), libc::STDERR_FILENO) as usize - 1;
+    format!("{bar}{rest} {}", fitting(&words.join("  "), room.saturating_sub(WIDTH + 1) as f64, |t| width_of(t) as f64))
+}
+
 /// The columns of the terminal that standard output is.
 pub fn columns() -> u32 {
-    if !std::io::stdout().is_terminal() {
+    wide(std::io::stdout(), libc::STDOUT_FILENO)
+}
+
+fn wide(stream: impl IsTerminal, number: i32) -> u32 {
+    if !stream.is_terminal() {
         return COLUMNS;
     }
     // SAFETY: the structure is plain numbers, for which zeros are valid, and `ioctl` only fills it.
     let wide = unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
-        if libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) == 0 { size.ws_col } else { 0 }
+        if libc::ioctl(number, libc::TIOCGWINSZ, &mut size) == 0 { size.ws_col } else { 0 }
     };
     if wide == 0 { COLUMNS } else { u32::from(wide).min(super::TEXT_MAX) }
 }
@@ -53,7 +70,9 @@ fn panel(panel: &Panel, columns: usize, rows: usize) -> Vec<String> {
         out.push(plain(&panel.y.name));
     }
     out.extend(match &panel.layers[..] {
-        [Layer { marks: Marks::Image { rows, columns: c, cells }, .. }] => heat((*rows, *c), cells, columns),
+        [Layer { marks: Marks::Image(i @ Image { places: None, .. }), .. }] => {
+            heat((i.rows, i.columns), &i.cells, columns)
+        }
         _ => layers(panel, columns, rows),
     });
     if !panel.x.name.is_empty() {
@@ -142,19 +161,16 @@ fn layers(panel: &Panel, columns: usize, rows: usize) -> Vec<String> {
     let (x, y) = panel.axes((columns / 12, rows / 3));
     let left = y.ticks.iter().map(|(_, t)| width_of(t)).max().unwrap_or(0);
     let cut = |name: &str| fitting(&plain(name), (columns / 3) as f64, |t| width_of(t) as f64);
-    let names: Vec<(usize, String)> = panel.named().iter().map(|(i, l)| (*i, cut(&l.name))).collect();
-    let right = names.iter().map(|n| width_of(&n.1) + 1).max().unwrap_or(0);
+    let named = |l: &Layer| panel.names(l).then(|| cut(&l.name));
+    let names: Vec<Option<String>> = panel.layers.iter().map(named).collect();
+    let right = names.iter().flatten().map(|n| width_of(n) + 1).max().unwrap_or(0);
     let width = columns.saturating_sub(left + 2 + right).max(8);
     let mut cells = Cells::new(width, rows);
     let mut labels: Vec<Option<&str>> = vec![None; rows];
-    let mut number = 0;
-    for layer in &panel.layers {
+    for (layer, name) in panel.layers.iter().zip(&names) {
         let end = paint(layer, panel, (&x, &y), &mut cells);
-        if layer.is_image() {
-            continue;
-        }
         // The name stands where the layer ends, or in the nearest free row.
-        if let (Some((_, name)), Some(end)) = (names.iter().find(|n| n.0 == number), end) {
+        if let (Some(name), Some(end)) = (name, end) {
             let at = (cells.dot(&end).1 / 4.0) as i64;
             let free = |r: &i64| usize::try_from(*r).ok().and_then(|r| labels.get(r)).is_some_and(Option::is_none);
             let near = (0..rows as i64).flat_map(|d| [at + d, at - d]).find(free);
@@ -162,7 +178,6 @@ fn layers(panel: &Panel, columns: usize, rows: usize) -> Vec<String> {
                 *slot = Some(name);
             }
         }
-        number += 1;
     }
     let mut out = vec![];
     for (r, label) in labels.iter().enumerate() {
@@ -199,13 +214,15 @@ fn paint(layer: &Layer, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells
             places.last().copied().map(near)
         }
         Marks::Bars(bars) => bar_blocks(bars, (x, y), cells).map(near),
-        Marks::Image { rows, columns, cells: values } => {
+        Marks::Band(band) => {
+            band_shades(band, (x, y), cells);
+            band.iter().filter_map(|&(x, low, high)| place(&(x, low / 2.0 + high / 2.0))).next_back().map(near)
+        }
+        Marks::Image(image @ Image { rows, columns, cells: values, .. }) => {
             let scale = panel.scale(5)?;
-            let edges = |n: usize, axis: &Axis| {
-                let share = |v: f64| axis.place(v).unwrap_or(0.0);
-                (share(-0.5), share(n as f64 - 0.5))
-            };
-            let (across, down) = (edges(*columns, x), edges(*rows, y));
+            let share = |axis: &Axis, v: f64| axis.place(v).unwrap_or(0.0);
+            let across = (share(x, image.x(0)), share(x, image.x(*columns)));
+            let down = (share(y, image.y(0)), share(y, image.y(*rows)));
             for r in 0..cells.rows {
                 for c in 0..cells.columns {
                     let middle = ((c as f64 + 0.5) / cells.columns as f64, 1.0 - (r as f64 + 0.5) / cells.rows as f64);
@@ -217,6 +234,26 @@ fn paint(layer: &Layer, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells
                 }
             }
             None
+        }
+    }
+}
+
+/// Shades where the middle of a character lies in a band.
+fn band_shades(band: &[(f64, f64, f64)], (x, y): (&Axis, &Axis), cells: &mut Cells) {
+    let place = |&(at, low, high): &(f64, f64, f64)| Some((x.place(at)?, y.place(low)?, y.place(high)?));
+    let places: Vec<Option<(f64, f64, f64)>> = band.iter().map(place).collect();
+    for pair in places.windows(2) {
+        let &[Some(a), Some(b)] = pair else { continue };
+        for c in cells.between(a.0, b.0) {
+            let middle = (c as f64 + 0.5) / cells.columns as f64;
+            let t = if b.0 > a.0 { ((middle - a.0) / (b.0 - a.0)).clamp(0.0, 1.0) } else { 0.0 };
+            let (low, high) = (a.1 + t * (b.1 - a.1), a.2 + t * (b.2 - a.2));
+            for r in 0..cells.rows {
+                let height = 1.0 - (r as f64 + 0.5) / cells.rows as f64;
+                if (low..=high).contains(&height) {
+                    cells.below[r * cells.columns + c] = '░';
+                }
+            }
         }
     }
 }

@@ -30,6 +30,10 @@ fn bars(ys: &[f64]) -> Marks {
     )
 }
 
+fn cells((rows, columns): (usize, usize), cells: Vec<f64>, places: Option<[(f64, f64); 2]>) -> Marks {
+    Marks::Image(Image { rows, columns, cells, places })
+}
+
 fn curve() -> Figure {
     let falling: Vec<f64> = (0..20).map(|i| f64::from(20 - i) / 20.0).collect();
     let second = vec![(0.0, 0.5), (19.0, 0.25)];
@@ -130,7 +134,9 @@ fn hard() -> Vec<Figure> {
         let mut all = vec![Marks::Line(heights(ys)), Marks::Dots(heights(ys)), bars(ys)];
         all.push(Marks::Line(ys.iter().map(|y| (*y, *y)).collect()));
         if !ys.is_empty() {
-            all.push(Marks::Image { rows: 1, columns: ys.len(), cells: ys.to_vec() });
+            all.push(Marks::Band(ys.iter().map(|y| (*y, *y, 1.0 - *y)).collect()));
+            all.push(cells((1, ys.len()), ys.to_vec(), Some([(-1.0, 1.0), (2.0, -2.0)])));
+            all.push(cells((1, ys.len()), ys.to_vec(), None));
         }
         let sides = [
             Side::default(),
@@ -229,7 +235,7 @@ fn pictures_are_written_by_their_names() {
     assert!(blue > 50, "{blue} pixels of the first line");
     assert_eq!(curve().png(320, 200).unwrap(), std::fs::read(&png).unwrap());
     let svg = dir.path().join("a.SVG");
-    let mut heat = of(vec![panel(vec![layer("", Marks::Image { rows: 300, columns: 2, cells: vec![0.5; 600] })])], 1);
+    let mut heat = of(vec![panel(vec![layer("", cells((300, 2), vec![0.5; 600], None))])], 1);
     heat.panels[0].title = "a < b".into();
     heat.save(&svg, 0, 0).unwrap();
     assert!(std::fs::read_to_string(svg).unwrap().contains("a &lt; b"));
@@ -248,4 +254,28 @@ fn letters_of_many_scripts_are_painted() {
     let titles = ["loss", "Ωμέγα", "потеря", "الخسارة", "הפסד", "été"];
     let counts = titles.map(dark);
     assert!(counts.iter().all(|n| *n > 40) && dark(" ") == 0, "{counts:?}");
+}
+
+#[test]
+fn a_band_has_the_colour_of_what_follows_it() {
+    let band = layer("sure", Marks::Band(vec![(0.0, 0.0, 1.0), (1.0, 1.0, 3.0), (2.0, f64::NAN, 1.0)]));
+    let figure =
+        of(vec![panel(vec![layer("a", bars(&[1.0])), band, layer("b", Marks::Line(heights(&[0.5, 2.0])))])], 1);
+    let numbers: Vec<usize> = figure.panels[0].coloured().iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [0, 1, 1]);
+    let svg = figure.svg(0, 0).unwrap();
+    assert_eq!(svg.matches("<polygon").count(), 1, "what is not finite interrupts a band");
+    assert!(figure.text(40, 8).unwrap().contains('░'));
+}
+
+#[test]
+fn an_image_lies_where_it_is_told() {
+    let image = |places| of(vec![panel(vec![layer("", cells((2, 3), vec![0.0; 6], places))])], 1);
+    let axes = |f: &Figure| f.panels[0].axes((4, 4));
+    let (x, y) = axes(&image(None));
+    assert_eq!(((x.low, x.high), (y.low, y.high), y.flipped), ((-0.5, 2.5), (-0.5, 1.5), true));
+    let (x, y) = axes(&image(Some([(0.0, 1.0), (5.0, 3.0)])));
+    assert_eq!(((x.low, x.high), (y.low, y.high), y.flipped), ((-0.25, 1.25), (2.0, 6.0), false));
+    // The first row is at the top.
+    assert_eq!(y.place(6.0), Some(1.0));
 }

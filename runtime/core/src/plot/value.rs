@@ -1,6 +1,6 @@
 //! A figure as programs hold it: the structs `Figure`, `Axes` and `Layer` of `std.plot`, field by field in their order.
 
-use super::{Bar, Figure, Layer, Marks, Panel, Side};
+use super::{Bar, Figure, Image, Layer, Marks, Panel, Side};
 use crate::dry_run;
 use crate::fault::Fault;
 use crate::host_value::{HostKey, HostValue as V};
@@ -90,6 +90,10 @@ fn layer(value: &V) -> Result<Layer, Fault> {
     let marks = match (&**kind, &y.shape[..]) {
         ("line", _) => Marks::Line(points(y, ys)?),
         ("dots", _) => Marks::Dots(points(y, ys)?),
+        ("band", [_, 2]) => {
+            let band = numbers(x)?.into_iter().zip(ys.chunks_exact(2)).map(|(x, ends)| (x, ends[0], ends[1]));
+            Marks::Band(band.collect())
+        }
         ("bars", [_]) => {
             let [first, width] = numbers(x)?[..] else { return Err(no_figure()) };
             let bar = |(i, height): (usize, f64)| Bar { from: i as f64 + first, to: i as f64 + first + width, height };
@@ -101,7 +105,11 @@ fn layer(value: &V) -> Result<Layer, Fault> {
             Marks::Bars(edges.windows(2).zip(ys).map(bar).collect())
         }
         ("image", &[rows, columns]) if rows > 0 && columns > 0 => {
-            Marks::Image { rows: rows as usize, columns: columns as usize, cells: ys }
+            let places = match numbers(x)?[..] {
+                [left, right, top, bottom] if left < right && top != bottom => Some([(left, right), (top, bottom)]),
+                _ => None,
+            };
+            Marks::Image(Image { rows: rows as usize, columns: columns as usize, cells: ys, places })
         }
         ("image", _) => return Err(Fault::new(711, "an image has at least one cell")),
         ("bars", shape) => {

@@ -1,11 +1,12 @@
 //! Time, arguments, the environment, progress.
 
 use super::{rows, settle};
-use crate::context::{Context, Stop, interrupted};
+use crate::context::{Context, Stop, Viewed, interrupted};
+use crate::plot;
 use crate::value::{StrObj, TypeTable, new_list, new_str};
 use crate::world;
 use crate::{cuda, opencl};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tessera_abi::rt::RtFn;
@@ -87,17 +88,14 @@ extern "C" fn env_get(cx: &mut Context, name: &StrObj, default: &StrObj) -> u64 
     new_str(settle(cx, 0, asked))
 }
 
-/// A bar on one line of a terminal.
+/// A bar on one line of a terminal, or in a notebook.
 extern "C" fn progress(cx: &mut Context, current: i64, total: i64, text: &StrObj) {
-    let mut err = std::io::stderr();
-    if !err.is_terminal() || total <= 0 || !world::is_first() {
+    if !world::is_first() || !cx.has_viewer() && !std::io::stderr().is_terminal() {
         return;
     }
-    cx.flush();
-    const WIDTH: usize = 30;
-    let done = (current.clamp(0, total) as f64 / total as f64 * WIDTH as f64) as usize;
-    let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH - done));
-    let end = if current >= total { "\n" } else { "" };
-    let _ = write!(err, "\r{bar} {current}/{total} {}\x1b[K{end}", text.text());
-    let _ = err.flush();
+    let Some(progress) = cx.turn(current, total, text.text()) else { return };
+    if cx.has_viewer() {
+        return cx.view(Viewed::Progress(progress), 0);
+    }
+    cx.draw_bar(&plot::bar(&progress), !progress.ends());
 }
