@@ -7,8 +7,8 @@ mod trace;
 pub use against::{Saved, against};
 
 use crate::cli::Kept;
-use crate::roof::Roof;
 use crate::graph_facts::Place;
+use crate::roof::Roof;
 use serde_json::json;
 use std::fmt::Write;
 use std::io;
@@ -38,7 +38,9 @@ pub fn table(profile: &Profile, whole: Duration, roof: Option<&Roof>, sources: &
     let mut line = |cells: [&str; 6], name: &str, place: &str| {
         let [share, runs, median, flops, bytes, of_roof] = cells;
         let name: String = name.chars().take(width).collect();
-        let line = format!("{share:>6}  {runs:>7}  {median:>10}  {flops:>8}  {bytes:>6}  {of_roof:>4}  {name:<width$}  {place}");
+        let line = format!(
+            "{share:>6}  {runs:>7}  {median:>10}  {flops:>8}  {bytes:>6}  {of_roof:>4}  {name:<width$}  {place}"
+        );
         out += line.trim_end();
         out.push('\n');
     };
@@ -46,7 +48,8 @@ pub fn table(profile: &Profile, whole: Duration, roof: Option<&Roof>, sources: &
     for row in &steps {
         let work = Worked::of(row, profile);
         let [flops, bytes, of_roof] = work.map_or_else(Default::default, |w| w.cells(roof));
-        let (share, runs, median) = (format!("{:.1}%", percent(row.time())), row.times.len().to_string(), shown(median(&row.times)));
+        let (share, runs, median) =
+            (format!("{:.1}%", percent(row.time())), row.times.len().to_string(), shown(median(&row.times)));
         line([&share, &runs, &median, &flops, &bytes, &of_roof], &row.name, &source_line(row, sources));
     }
     let kernels: Duration = steps.iter().map(|r| r.time()).sum();
@@ -337,7 +340,10 @@ mod tests {
         let text = table(&profile, Duration::from_millis(1), None, &SourceMap::default());
         let lines: Vec<&str> = text.lines().skip(1).map(str::trim).collect();
         let [dot, add, kernels, checking, rest] = lines[..] else { panic!("{text}") };
-        assert!(dot.starts_with("60.0%        3    200.0 µs") && dot.ends_with("  dot") && add.starts_with("2.0%"), "{text}");
+        assert!(
+            dot.starts_with("60.0%        3    200.0 µs") && dot.ends_with("  dot") && add.starts_with("2.0%"),
+            "{text}"
+        );
         assert_eq!(kernels, "kernels 620.0 µs of 1.00 ms from start to end; the rest:");
         assert!(checking.starts_with("18.0%") && checking.ends_with("180.0 µs  checking"), "{text}");
         assert!(rest.starts_with("20.0%") && rest.ends_with("200.0 µs  not accounted for"), "{text}");
