@@ -58,7 +58,7 @@ fn slice(event: &Event, row: &Row, sources: &SourceMap) -> Value {
 }
 
 /// Runs of one line, one after the other.
-struct Line {
+struct Neighbours {
     place: String,
     thread: u32,
     start: Duration,
@@ -67,7 +67,7 @@ struct Line {
     first: Duration,
 }
 
-impl Line {
+impl Neighbours {
     fn events(&self, number: usize) -> [Value; 3] {
         let (start, first) = (micros(self.start), micros(self.first));
         [
@@ -79,9 +79,9 @@ impl Line {
 }
 
 /// Lines of the program by the time at which the first thread computes them. Devices compute the same at the same time.
-fn lines(sorted: &[&Event], rows: &[Row], sources: &SourceMap) -> Vec<Line> {
+fn lines(sorted: &[&Event], rows: &[Row], sources: &SourceMap) -> Vec<Neighbours> {
     let first = sorted.iter().filter(|e| rows.get(e.row).is_some_and(|r| r.kind == Kind::Step)).map(|e| e.thread).min();
-    let mut out: Vec<Line> = vec![];
+    let mut out: Vec<Neighbours> = vec![];
     for event in sorted.iter().filter(|e| Some(e.thread) == first) {
         let Some(row) = rows.get(event.row).filter(|r| r.kind == Kind::Step) else { continue };
         let (place, end) = (source_line(row, sources), event.start + event.whole);
@@ -96,7 +96,7 @@ fn lines(sorted: &[&Event], rows: &[Row], sources: &SourceMap) -> Vec<Line> {
                     last.end = event.start;
                 }
                 let (thread, start) = (event.thread, event.start);
-                out.push(Line { place, thread, start, end, first: start });
+                out.push(Neighbours { place, thread, start, end, first: start });
             }
         }
     }
