@@ -124,6 +124,16 @@ impl Editor {
         Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
     }
 
+    /// Seconds of processor time that the server has taken, with all of its threads. Kernels count in hundredths of a second.
+    pub fn processor_seconds(&self) -> Option<f64> {
+        const TICKS: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        // The name of the program, in parentheses, may hold anything; times are the 12th and 13th fields behind it.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let ticks: Vec<f64> = fields.split_whitespace().skip(11).take(2).filter_map(|n| n.parse().ok()).collect();
+        (ticks.len() == 2).then(|| (ticks[0] + ticks[1]) / TICKS)
+    }
+
     /// Says goodbye; gives the exit code.
     pub fn leave(mut self) -> Option<i32> {
         self.ask("shutdown", Value::Null);

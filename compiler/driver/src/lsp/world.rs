@@ -129,7 +129,9 @@ impl World {
     }
 
     pub fn bytes(&self, text: &str, range: Range) -> std::ops::Range<usize> {
-        let (start, end) = (self.byte(text, range.start), self.byte(text, range.end));
+        let lines = Lines::of(text);
+        let byte = |at: Position| lines.byte(text, lines::Position { line: at.line, column: at.character }, self.units);
+        let (start, end) = (byte(range.start), byte(range.end));
         start..end.max(start)
     }
 
