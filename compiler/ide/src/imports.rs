@@ -1,0 +1,123 @@
+//! Files that import others: where they name them, and how they name them once files have moved.
+
+use crate::analysis::{Analysis, Place};
+use crate::path::every_stmt;
+use crate::symbol::Symbol;
+use std::path::{Component, Path, PathBuf};
+use tessera_base::{FileId, Span};
+use tessera_grammar::ast::{Name, StmtKind};
+use tessera_grammar::token::{Tok, lex};
+use tessera_infer::db::Target;
+use tessera_resolve::syntax::dotted_path;
+
+/// An import of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Imported {
+    /// The path as it is written.
+    pub place: Place,
+    /// Its names with dots between them.
+    pub module: String,
+    pub file: FileId,
+    /// `import a.b`, and neither `from a.b import …` nor `import a.b as c`.
+    pub binds_path: bool,
+}
+
+/// The imports of a file that name files, in the order of the text.
+pub fn imported(cx: &Analysis, file: FileId) -> Vec<Imported> {
+    let Some(targets) = cx.file(file).map(|f| f.imports(cx.db).clone()) else { return vec![] };
+    let mut out = vec![];
+    for item in cx.heads(file).iter().filter_map(|head| cx.item(head.id)) {
+        let mut one = |path: &[Name], binds_path: bool| {
+            let module = dotted_path(path);
+            let (Some(Target::File(of)), Some(first), Some(last)) = (targets.get(&module), path.first(), path.last())
+            else {
+                return;
+            };
+            if let Some(place) = cx.place(Span { end: last.span.end, ..first.span }) {
+                out.push(Imported { place, module: module.to_string(), file: *of, binds_path });
+            }
+        };
+        every_stmt(&item.syntax(cx.db).stmts, &mut |stmt| match &stmt.kind {
+            StmtKind::Import { path, alias } => one(path, alias.is_none()),
+            StmtKind::FromImport { path, .. } => one(path, false),
+            _ => {}
+        });
+    }
+    out
+}
+
+/// What is to be written where, so that a file imports what it did when files have moved: `moved` says where the file of a path
+/// is then. What cannot be imported from there is left alone.
+pub fn after_moving(cx: &Analysis, file: FileId, moved: &dyn Fn(&Path) -> PathBuf) -> Vec<(Place, String)> {
+    let text = cx.text(file);
+    let home = moved(Path::new(&*cx.path(file)));
+    let mut out: Vec<(Place, String)> = vec![];
+    for import in imported(cx, file) {
+        if cx.sources.file(import.file).is_none_or(|f| f.library) {
+            continue;
+        }
+        let there = moved(Path::new(&*cx.path(import.file)));
+        let Some(module) = home.parent().and_then(|folder| module_of(folder, &there)) else { continue };
+        if module == import.module {
+            continue;
+        }
+        if import.binds_path {
+            let (old, new) = (first_name(&import.module), first_name(&module));
+            // The file has the new name for something already: what is imported keeps the one that it had.
+            let taken = old != new && lex(&text).iter().any(|t| t.kind == Tok::Name && t.text(&text) == new);
+            if taken && !import.module.contains('.') {
+                out.push((import.place, format!("{module} as {old}")));
+                continue;
+            }
+            let used = cx.occurrences(&Symbol::File(import.file), &[file]);
+            let used = used.iter().filter_map(|o| whole(&text, &o.place, &import.module));
+            out.extend(used.map(|place| (place, module.clone())));
+        }
+        out.push((import.place, module));
+    }
+    out.sort();
+    out.dedup();
+    out
+}
+
+fn first_name(module: &str) -> &str {
+    module.split('.').next().unwrap_or(module)
+}
+
+/// How files in a folder import a file, if they can.
+fn module_of(folder: &Path, file: &Path) -> Option<String> {
+    let inside = file.strip_prefix(folder).ok().filter(|f| f.extension().is_some_and(|e| e == "tsr"))?;
+    let inside = inside.with_extension("");
+    let names = inside.components().map(|c| match c {
+        Component::Normal(name) => name.to_str().filter(|name| is_name(name)),
+        _ => None,
+    });
+    Some(names.collect::<Option<Vec<&str>>>()?.join("."))
+}
+
+fn is_name(text: &str) -> bool {
+    matches!(&lex(text)[..], [one] if one.kind == Tok::Name && one.range() == (0..text.len()))
+}
+
+/// The place of a whole path, of which the last name stands at a place. None where another path stands there.
+fn whole(text: &str, last: &Place, module: &str) -> Option<Place> {
+    let start = text.get(..last.end)?.strip_suffix(module)?.len();
+    let before = text[..start].chars().next_back();
+    let begins = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '.');
+    begins.then(|| Place { start, ..last.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_imported_by_its_way_from_the_folder() {
+        let of = |file: &str| module_of(Path::new("/p"), Path::new(file));
+        assert_eq!(of("/p/a.tsr").as_deref(), Some("a"));
+        assert_eq!(of("/p/a/b.tsr").as_deref(), Some("a.b"));
+        for other in ["/q/a.tsr", "/p/a.txt", "/p/2a.tsr", "/p/for.tsr", "/p/a b/c.tsr"] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+}
