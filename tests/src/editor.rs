@@ -72,7 +72,17 @@ impl Editor {
     pub fn response(&mut self, method: &str, params: Value) -> Response {
         self.asked += 1;
         let id = RequestId::from(self.asked);
-        self.send(Request { id: id.clone(), method: method.into(), params });
+        self.begin(id.clone(), method, params);
+        self.answered(id)
+    }
+
+    /// Asks, and goes on.
+    pub fn begin(&mut self, id: RequestId, method: &str, params: Value) {
+        self.send(Request { id, method: method.into(), params });
+    }
+
+    /// The answer to a request that was begun.
+    pub fn answered(&mut self, id: RequestId) -> Response {
         loop {
             match self.next() {
                 Message::Response(r) if r.id == id => return r,
@@ -115,6 +125,11 @@ impl Editor {
             let message = self.next();
             self.heard.push(message);
         }
+    }
+
+    /// The number of the server's process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Bytes of memory that the server holds.

@@ -3,8 +3,8 @@
 //! cancelled, when the client leaves, and when the server is killed.
 
 use super::world::World;
-use crossbeam_channel::Sender;
 use crate::interrupt::WORKS_FOR;
+use crossbeam_channel::Sender;
 use lsp_server::{ErrorCode, Message, Notification, RequestId, Response};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -119,7 +119,9 @@ fn run(run: &Run, stop: &AtomicBool) -> Done {
     let well = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status.success(),
-            Ok(None) if begun.elapsed() < TIME_MAX && !stop.load(Ordering::Relaxed) => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) if begun.elapsed() < TIME_MAX && !stop.load(Ordering::Relaxed) => {
+                std::thread::sleep(Duration::from_millis(5))
+            }
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
