@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use tessera_base::{FileId, Span};
 use tessera_grammar::ast::{Name, StmtKind};
 use tessera_grammar::token::{Tok, lex};
-use tessera_infer::db::Target;
+use tessera_infer::db::{Entity, Target};
 use tessera_resolve::syntax::dotted_path;
 
 /// An import of a file.
@@ -63,8 +63,10 @@ pub fn after_moving(cx: &Analysis, file: FileId, moved: &dyn Fn(&Path) -> PathBu
         }
         if import.binds_path {
             let (old, new) = (first_name(&import.module), first_name(&module));
-            // The file has the new name for something already: what is imported keeps the one that it had.
-            let taken = old != new && lex(&text).iter().any(|t| t.kind == Tok::Name && t.text(&text) == new);
+            // The file has the new name for something already, other than a folder: what is imported keeps the one that it had.
+            let folder = matches!(cx.entity(file, new), Some(Entity::Module(_)));
+            let stands = || lex(&text).iter().any(|t| t.kind == Tok::Name && t.text(&text) == new);
+            let taken = old != new && !folder && stands();
             if taken && !import.module.contains('.') {
                 out.push((import.place, format!("{module} as {old}")));
                 continue;

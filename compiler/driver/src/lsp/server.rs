@@ -278,7 +278,8 @@ impl<'c> Server<'c> {
                 self.world.documents.open.remove(&path);
                 // From here on it is what is on disk.
                 let text = self.world.documents.text(std::path::Path::new(&path)).map(|l| l.text);
-                if self.world.db.file_at(&path).is_some() {
+                if let Some(id) = self.world.db.file_at(&path) {
+                    self.world.colored.remove(&id);
                     self.world.load(&path, text.as_deref().unwrap_or(""));
                 }
                 self.reload();
@@ -459,7 +460,12 @@ impl<'c> Server<'c> {
             }
             "textDocument/semanticTokens/full" => {
                 let id = self.document(&value)?;
-                answer(self.world.tokens(id, None))
+                answer(self.world.all_tokens(id))
+            }
+            "textDocument/semanticTokens/full/delta" => {
+                let p: SemanticTokensDeltaParams = params(value)?;
+                let id = self.file(&p.text_document.uri)?;
+                self.world.changed_tokens(id, &p.previous_result_id).map_or_else(answer, answer)
             }
             "textDocument/semanticTokens/range" => {
                 let p: SemanticTokensRangeParams = params(value)?;
@@ -653,7 +659,7 @@ fn capabilities(units: Units, client: Client) -> ServerCapabilities {
             SemanticTokensOptions {
                 legend: legend(),
                 range: Some(true.into()),
-                full: Some(true.into()),
+                full: Some(SemanticTokensFullDelta { delta: Some(true) }.into()),
                 ..SemanticTokensOptions::default()
             }
             .into(),

@@ -42,6 +42,8 @@ pub struct World {
     pub touched: bool,
     /// What was offered last, of which file.
     pub offered: (FileId, Vec<Completion>),
+    /// The colours of open files that the client has, with the name of that answer.
+    pub colored: BTreeMap<FileId, (String, Vec<u32>)>,
     /// Where the texts of the standard library lie, for the client to open.
     pub library: PathBuf,
 }
@@ -60,6 +62,7 @@ impl World {
             found: BTreeMap::new(),
             touched: false,
             offered: (FileId(0), vec![]),
+            colored: BTreeMap::new(),
             library: crate::cache::DiskCache::default_dir()
                 .unwrap_or_else(std::env::temp_dir)
                 .join(format!("std-{}", env!("CARGO_PKG_VERSION"))),
