@@ -149,19 +149,19 @@ fn a_line_that_is_begun_is_as_deep_as_those_above_say() {
 fn imports_follow_files_that_move() {
     let world = World::of(&[
         ("parts.tsr", "side = 4\n\nstruct Box:\n    size: int\n"),
-        ("lib/deep/shapes.tsr", "import near\n\nround = near.one\n"),
-        ("lib/deep/near.tsr", "one = 1\n"),
+        ("lib/shapes.tsr", "import near\n\nround = near.one\n"),
+        ("lib/near.tsr", "one = 1\n"),
         (
             "main.tsr",
-            "import parts\nimport lib.deep.shapes\nimport lib.deep.near as near\nfrom lib.deep.shapes import round\n\n\n\
+            "import parts\nimport lib.shapes\nimport lib.near as near\nfrom lib.shapes import round\n\n\n\
              def f(b: parts.Box) -> int:\n    return b.size + parts.side\n\n\n\
-             print(f(parts.Box(2)), lib.deep.shapes.round, near.one, round)\n",
+             print(f(parts.Box(2)), lib.shapes.round, near.one, round)\n",
         ),
         ("other.tsr", "from parts import side\n\nboxes = side\nprint(boxes)\n"),
         ("taken.tsr", "import parts\n\nboxes = parts.side\nprint(boxes)\n"),
     ]);
     let mut editor = world.editor();
-    let files = ["main.tsr", "other.tsr", "taken.tsr", "lib/deep/shapes.tsr"];
+    let files = ["main.tsr", "other.tsr", "taken.tsr", "lib/shapes.tsr"];
     // An editor has one of them open.
     editor.open(&world.uri("main.tsr"), &world.text("main.tsr"));
     let mut run = |from: &str, to: &str| -> Vec<(String, String)> {
@@ -179,17 +179,17 @@ fn imports_follow_files_that_move() {
     let all = run("parts.tsr", "lib/boxes.tsr");
     assert_eq!(of(&all, "main.tsr"), world.text("main.tsr").replace("parts", "lib.boxes"));
     // A folder: what lies in it finds each other as before.
-    let all = run("lib/deep", "lib/low");
-    assert_eq!(of(&all, "main.tsr"), world.text("main.tsr").replace("lib.deep", "lib.low"));
-    assert_eq!(of(&all, "lib/deep/shapes.tsr"), world.text("lib/deep/shapes.tsr"));
+    let all = run("lib", "low");
+    assert_eq!(of(&all, "main.tsr"), world.text("main.tsr").replace("lib.", "low."));
+    assert_eq!(of(&all, "lib/shapes.tsr"), world.text("lib/shapes.tsr"));
     // Where a file cannot be imported from, nothing is written.
     for to in ["../outside.tsr", "no name.tsr", "lib/for.tsr", "parts.txt"] {
         let all = run("parts.tsr", to);
         assert!(all.iter().all(|(f, text)| *text == world.text(f)), "{to}");
     }
     // When it has moved, the programs are right.
-    let all = run("lib/deep", "lib/low");
-    std::fs::rename(world.folder.path().join("lib/deep"), world.folder.path().join("lib/low")).expect("it moves");
+    let all = run("lib", "low");
+    std::fs::rename(world.folder.path().join("lib"), world.folder.path().join("low")).expect("it moves");
     let main = of(&all, "main.tsr");
     editor.tell(
         "textDocument/didChange",

@@ -71,9 +71,7 @@ pub fn after_moving(cx: &Analysis, file: FileId, moved: &dyn Fn(&Path) -> PathBu
                 out.push((import.place, format!("{module} as {old}")));
                 continue;
             }
-            let used = cx.occurrences(&Symbol::File(import.file), &[file]);
-            let used = used.iter().filter_map(|o| whole(&text, &o.place, &import.module));
-            out.extend(used.map(|place| (place, module.clone())));
+            out.extend(written_out(cx, &import, file).into_iter().map(|place| (place, module.clone())));
         }
         out.push((import.place, module));
     }
@@ -101,12 +99,28 @@ fn is_name(text: &str) -> bool {
     matches!(&lex(text)[..], [one] if one.kind == Tok::Name && one.range() == (0..text.len()))
 }
 
-/// The place of a whole path, of which the last name stands at a place. None where another path stands there.
-fn whole(text: &str, last: &Place, module: &str) -> Option<Place> {
-    let start = text.get(..last.end)?.strip_suffix(module)?.len();
-    let before = text[..start].chars().next_back();
-    let begins = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '.');
-    begins.then(|| Place { start, ..last.clone() })
+/// Where a file writes the path out that an import binds.
+fn written_out(cx: &Analysis, import: &Imported, file: FileId) -> Vec<Place> {
+    let symbol = Symbol::File(import.file);
+    if !import.module.contains('.') {
+        let all = cx.occurrences(&symbol, &[file]).into_iter().map(|o| o.place);
+        return all.filter(|p| cx.text(file).get(p.range()) == Some(&*import.module)).collect();
+    }
+    // Of a longer path the first name is bound, and stands for a folder.
+    let text = cx.text(file);
+    let tokens = lex(&text);
+    let first = first_name(&import.module);
+    let begins = |i: usize| tokens[i].text(&text) == first && (i == 0 || tokens[i - 1].kind != Tok::Dot);
+    let place = |i: usize| {
+        let start = tokens[i].start as usize;
+        let rest = text[start..].strip_prefix(&*import.module)?;
+        let ends = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let (item, at) = cx.item_at(file, start)?;
+        let seen = cx.name_seen(item, at, first);
+        let folder = matches!(&seen, Some(Symbol::Module(m)) if **m == *first);
+        (ends && folder).then(|| Place { file, start, end: start + import.module.len() })
+    };
+    (0..tokens.len()).filter(|i| tokens[*i].kind == Tok::Name && begins(*i)).filter_map(place).collect()
 }
 
 #[cfg(test)]

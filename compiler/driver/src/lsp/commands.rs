@@ -155,7 +155,7 @@ pub struct Runs(BTreeMap<RequestId, Running>);
 
 impl Runs {
     /// Runs a command on a thread of its own; what it printed is the answer, and is shown.
-    pub fn start(&mut self, what: Run, id: RequestId, show: bool, client: Sender<Message>) {
+    pub fn begin_run(&mut self, what: Run, id: RequestId, show: bool, client: Sender<Message>) {
         self.0.retain(|_, running| !running.thread.is_finished());
         let stop = Arc::new(AtomicBool::new(false));
         let (asked, stopped) = (id.clone(), stop.clone());
@@ -183,12 +183,12 @@ impl Runs {
     }
 
     /// Ends the run that a request asked for, if it still goes on.
-    pub fn cancel(&self, id: &RequestId) {
+    pub fn cancel_run(&self, id: &RequestId) {
         self.0.get(id).inspect(|running| running.stop.store(true, Ordering::Relaxed));
     }
 
     /// Ends all of them, and waits until they have ended.
-    pub fn end(&mut self) {
+    pub fn end_runs(&mut self) {
         let all = std::mem::take(&mut self.0);
         all.values().for_each(|running| running.stop.store(true, Ordering::Relaxed));
         for running in all.into_values() {

@@ -51,7 +51,7 @@ impl World {
     }
 
     /// The imports of all files as they are to be when files or folders have moved, from where to where.
-    pub fn moved(&mut self, files: &[(PathBuf, PathBuf)]) -> WorkspaceEdit {
+    pub fn imports_after_moving(&mut self, files: &[(PathBuf, PathBuf)]) -> WorkspaceEdit {
         let moved = |path: &Path| {
             let found = files.iter().find_map(|(from, to)| Some((to, path.strip_prefix(from).ok()?)));
             // What joins nothing to the path of a file makes a folder of it.

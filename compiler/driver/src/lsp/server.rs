@@ -131,7 +131,7 @@ impl<'c> Server<'c> {
     /// Answers until the client leaves; returns the exit code. Nothing runs on for a client that is gone.
     pub fn run(&mut self) -> u8 {
         let code = self.answer_all();
-        self.runs.end();
+        self.runs.end_runs();
         code
     }
 
@@ -297,7 +297,7 @@ impl<'c> Server<'c> {
                 self.world.folders.extend(paths(params.event.added));
             }
             // Other requests are answered before this can be read.
-            CANCEL => cancelled(&n.params).iter().for_each(|id| self.runs.cancel(id)),
+            CANCEL => cancelled(&n.params).iter().for_each(|id| self.runs.cancel_run(id)),
             _ => {}
         }
         Ok(())
@@ -307,7 +307,12 @@ impl<'c> Server<'c> {
         let path = self.world.path(&uri);
         let text: Arc<str> = text.into();
         self.world.documents.open.insert(path.clone(), Open { uri, text: text.clone(), version });
+        let before = self.world.imports_of(&path);
         self.world.load(&path, &text);
+        if self.world.imports_of(&path) != before {
+            // A circle may be opened or closed by that, which the other files in it are told.
+            self.reload();
+        }
         self.imports_change |= self.world.documents.open.len() > 1;
         self.dirty = true;
     }
@@ -328,7 +333,7 @@ impl<'c> Server<'c> {
         let id = request.id.clone();
         if request.method == "shutdown" {
             self.shutting_down = true;
-            self.runs.end();
+            self.runs.end_runs();
             return self.send(Response::new_ok(id, Value::Null));
         }
         let refused = |code: ErrorCode, message: &str| Response::new_err(id.clone(), code as i32, message.into());
@@ -363,7 +368,7 @@ impl<'c> Server<'c> {
                 if self.world.open(file).is_none() {
                     let items = self.world.checked_now(file);
                     self.send(Response::new_ok(id, json!({"kind": "full", "items": items})));
-                } else if self.dirty || !self.world.found.contains_key(&file) {
+                } else if self.dirty || self.checking || !self.world.found.contains_key(&file) {
                     self.waiting.push((id, file));
                 } else {
                     self.answer_diagnostics(id, file);
@@ -376,7 +381,7 @@ impl<'c> Server<'c> {
                 let Some(run) = run else {
                     return Err(Refused::because(format!("there is no command `{}` for that", p.command)));
                 };
-                self.runs.start(run, id, true, self.connection.sender.clone());
+                self.runs.begin_run(run, id, true, self.connection.sender.clone());
                 Ok(None)
             }
             "tessera/ir" => {
@@ -384,7 +389,7 @@ impl<'c> Server<'c> {
                 let file = self.file(&p.text_document.uri)?;
                 let run = self.world.intermediate(file, p.position, p.ir.as_deref().unwrap_or("graph"));
                 match run {
-                    Some(run) => self.runs.start(run, id, false, self.connection.sender.clone()),
+                    Some(run) => self.runs.begin_run(run, id, false, self.connection.sender.clone()),
                     None => return Ok(Some(json!({"text": "nothing of the program stands here\n", "ok": false}))),
                 }
                 Ok(None)
@@ -492,7 +497,7 @@ impl<'c> Server<'c> {
             }
             "workspace/willRenameFiles" => {
                 let p: RenameFilesParams = params(value)?;
-                answer_edits(self.world.moved(&moves(&p)))
+                answer_edits(self.world.imports_after_moving(&moves(&p)))
             }
             "textDocument/documentLink" => {
                 let id = self.document(&value)?;

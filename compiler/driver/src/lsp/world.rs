@@ -12,7 +12,7 @@ use tessera_ide::complete::Completion;
 use tessera_ide::library;
 use tessera_ide::lines::{self, Lines, Units};
 use tessera_infer::Checked;
-use tessera_infer::db::Database;
+use tessera_infer::db::{Database, Db, Target};
 use tessera_ir::graph::Policy;
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::io::replace::{Durability, replace};
@@ -116,6 +116,12 @@ impl World {
         self.db.set_text(id, text);
         self.db.load_imports(id, &self.documents);
         id
+    }
+
+    /// What the imports of a file lead to.
+    pub fn imports_of(&self, path: &str) -> Option<Arc<BTreeMap<Arc<str>, Target>>> {
+        let file = self.db.file(self.db.file_at(path)?)?;
+        Some(file.imports(&self.db).clone())
     }
 
     pub fn open(&self, id: FileId) -> Option<&Open> {
