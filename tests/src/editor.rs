@@ -72,7 +72,17 @@ impl Editor {
     pub fn response(&mut self, method: &str, params: Value) -> Response {
         self.asked += 1;
         let id = RequestId::from(self.asked);
-        self.send(Request { id: id.clone(), method: method.into(), params });
+        self.begin(id.clone(), method, params);
+        self.answered(id)
+    }
+
+    /// Asks, and goes on.
+    pub fn begin(&mut self, id: RequestId, method: &str, params: Value) {
+        self.send(Request { id, method: method.into(), params });
+    }
+
+    /// The answer to a request that was begun.
+    pub fn answered(&mut self, id: RequestId) -> Response {
         loop {
             match self.next() {
                 Message::Response(r) if r.id == id => return r,
@@ -117,11 +127,26 @@ impl Editor {
         }
     }
 
+    /// The number of the server's process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Bytes of memory that the server holds.
     pub fn resident(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"))?;
         Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+    }
+
+    /// Seconds of processor time that the server has taken, with all of its threads. Kernels count in hundredths of a second.
+    pub fn processor_seconds(&self) -> Option<f64> {
+        const TICKS: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        // The name of the program, in parentheses, may hold anything; times are the 12th and 13th fields behind it.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let ticks: Vec<f64> = fields.split_whitespace().skip(11).take(2).filter_map(|n| n.parse().ok()).collect();
+        (ticks.len() == 2).then(|| (ticks[0] + ticks[1]) / TICKS)
     }
 
     /// Says goodbye; gives the exit code.

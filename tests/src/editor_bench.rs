@@ -29,10 +29,12 @@ fn text() -> String {
     out
 }
 
-fn show(what: &str, mut ms: Vec<f64>) {
+/// Times on the clock, and what one takes of processors on average, where that was counted.
+fn show(what: &str, mut ms: Vec<f64>, processor: Option<f64>) {
     ms.sort_by(f64::total_cmp);
     let at = |part: f64| ms.get((ms.len() as f64 * part) as usize).copied().unwrap_or(f64::NAN);
-    println!("{what:<44} p50 {:7.1} ms   p95 {:7.1} ms", at(0.5), at(0.95));
+    let processor = processor.map_or_else(String::new, |ms| format!("   processor {ms:6.1} ms"));
+    println!("{what:<44} p50 {:7.1} ms   p95 {:7.1} ms{processor}", at(0.5), at(0.95));
 }
 
 struct Replay {
@@ -51,33 +53,41 @@ impl Replay {
         self.editor.tell("textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
     }
 
-    /// Milliseconds of requests at random functions.
-    fn asked(&mut self, what: &str, method: &str, params: impl Fn(usize) -> Value) {
-        let mut ms = vec![];
-        for _ in 0..ASKED {
-            let mut all = params(self.random.below(FUNCTIONS));
-            all["textDocument"] = json!({"uri": self.uri});
-            let start = Instant::now();
-            self.editor.ask(method, all);
-            ms.push(start.elapsed().as_secs_f64() * 1e3);
-        }
-        show(what, ms);
+    /// Milliseconds of each of some turns, and what one takes of processors on average.
+    fn timed<T>(&mut self, count: usize, mut turn: impl FnMut(&mut Replay) -> T) -> (Vec<T>, Option<f64>) {
+        let before = self.editor.processor_seconds();
+        let ms = (0..count).map(|_| turn(self)).collect();
+        let taken = self.editor.processor_seconds().zip(before).map(|(after, before)| after - before);
+        (ms, taken.map(|s| s * 1e3 / count as f64))
     }
 
-    /// A statement that comes into a function, and goes.
-    fn edits(&mut self, count: usize) -> Vec<f64> {
-        let mut ms = vec![];
-        for _ in 0..count / 2 {
-            let line = self.random.below(FUNCTIONS) * 6 + 3;
-            for (from, to, text) in [(8, 8, "y = y + 1.0; "), (8, 21, "")] {
-                let start = Instant::now();
-                self.change(line, from, to, text);
-                let uri = self.uri.clone();
-                self.editor.diagnostics(&uri);
-                ms.push(start.elapsed().as_secs_f64() * 1e3);
-            }
-        }
-        ms
+    /// Milliseconds of requests at random functions.
+    fn asked(&mut self, what: &str, method: &str, params: impl Fn(usize) -> Value) {
+        let (ms, processor) = self.timed(ASKED, |r| {
+            let mut all = params(r.random.below(FUNCTIONS));
+            all["textDocument"] = json!({"uri": r.uri});
+            let start = Instant::now();
+            r.editor.ask(method, all);
+            start.elapsed().as_secs_f64() * 1e3
+        });
+        show(what, ms, processor);
+    }
+
+    /// A statement that comes into a function, and goes: the text is as long after it as before.
+    fn edit_pair(&mut self) -> [f64; 2] {
+        let line = self.random.below(FUNCTIONS) * 6 + 3;
+        [(8, 8, "y = y + 1.0; "), (8, 21, "")].map(|(from, to, text)| {
+            let start = Instant::now();
+            self.change(line, from, to, text);
+            let uri = self.uri.clone();
+            self.editor.diagnostics(&uri);
+            start.elapsed().as_secs_f64() * 1e3
+        })
+    }
+
+    fn edits(&mut self, what: &str, count: usize) {
+        let (ms, processor) = self.timed(count / 2, Replay::edit_pair);
+        show(what, ms.into_iter().flatten().collect(), processor.map(|ms| ms / 2.0));
     }
 }
 
@@ -111,12 +121,12 @@ fn session() -> std::io::Result<()> {
         Err(std::io::Error::other("the session ended"))
     };
     ask("print(\"ready\")\n", "ready")?;
-    show("session: first result", vec![start.elapsed().as_secs_f64() * 1e3]);
+    show("session: first result", vec![start.elapsed().as_secs_f64() * 1e3], None);
     let first = "import block\nimport std.nn as nn\nb = nn.gpt_block_init(random.key(0), 64, 4);\n\
                  x = random.normal(random.key(1), (2, 32, 64));\n";
     let start = Instant::now();
     ask(&format!("{first}print(\"0:\", block.step(b, x))\n"), "0:")?;
-    show("session: first result of a block", vec![start.elapsed().as_secs_f64() * 1e3]);
+    show("session: first result of a block", vec![start.elapsed().as_secs_f64() * 1e3], None);
     let mut ms = vec![];
     for i in 1..=20 {
         std::fs::write(folder.path().join("block.tsr"), block(i + 1))?;
@@ -124,7 +134,7 @@ fn session() -> std::io::Result<()> {
         ask(&format!(":reload\nprint(\"{i}:\", block.step(b, x))\n"), &format!("{i}:"))?;
         ms.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    show("session: edit to result", ms);
+    show("session: edit to result", ms, None);
     drop(input);
     child.wait().map(drop)
 }
@@ -147,25 +157,25 @@ pub fn run() -> bool {
     println!("{} lines opened and checked in {:.0} ms", text.lines().count(), start.elapsed().as_secs_f64() * 1e3);
     let memory = |r: &Replay| r.editor.resident().map_or_else(|| "?".into(), |bytes| format!("{} MiB", bytes >> 20));
     println!("resident {}", memory(&r));
-    let ms = r.edits(EDITS);
-    show("keystroke to diagnostics", ms);
+    r.edits("keystroke to diagnostics", EDITS);
     let at = |f: usize| json!({"position": {"line": 6 * f + 3, "character": 12}});
     let end = position(&text, text.len())["line"].clone();
     let lines = |f: usize| json!({"range": {"start": {"line": 6 * f, "character": 0}, "end": {"line": 6 * f + 60, "character": 0}}});
     let call = |f: usize| json!({"position": {"line": 6 * FUNCTIONS + 1 + f, "character": 5}});
     r.asked("completion of a name", "textDocument/completion", at);
-    let mut ms = vec![];
-    for _ in 0..ASKED {
+    // With what an edit takes that nobody waits for.
+    let (ms, processor) = r.timed(ASKED, |r| {
         let line = r.random.below(FUNCTIONS) * 6 + 4;
         r.change(line, 12, 12, ".");
         let start = Instant::now();
         let document = json!({"uri": r.uri});
         let place = json!({"line": line, "character": 13});
         r.editor.ask("textDocument/completion", json!({"textDocument": document, "position": place}));
-        ms.push(start.elapsed().as_secs_f64() * 1e3);
+        let ms = start.elapsed().as_secs_f64() * 1e3;
         r.change(line, 12, 13, "");
-    }
-    show("completion of a member, just typed", ms);
+        ms
+    });
+    show("completion of a member, just typed", ms, processor);
     r.asked("hover", "textDocument/hover", at);
     r.asked("definition", "textDocument/definition", call);
     r.asked("references", "textDocument/references", |f| {
@@ -184,8 +194,9 @@ pub fn run() -> bool {
     let all = |_: usize| json!({"range": {"start": {"line": 0, "character": 0}, "end": {"line": end, "character": 0}}});
     r.asked("colours, all", "textDocument/semanticTokens/range", all);
     let many: usize = std::env::var("TESSERA_EDITS").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
-    let ms = r.edits(many);
-    show(&format!("keystroke to diagnostics, {many} edits later"), ms.into_iter().rev().take(EDITS).collect());
+    // The last of them are compared with the first ones above.
+    r.timed(many.saturating_sub(EDITS) / 2, Replay::edit_pair);
+    r.edits(&format!("keystroke to diagnostics, {many} edits later"), EDITS);
     println!("resident {}", memory(&r));
     r.editor.leave() == Some(0)
 }

@@ -188,15 +188,42 @@ fn look_at(db: &Database, id: FileId, text: &str, byte: usize) {
     let _ = call::writing(&cx, id, byte);
 }
 
+/// What is told of the names that functions bind which need nothing of their file and are annotated throughout: by the text of
+/// the function, and where the name stands in it.
+fn told_of_functions(db: &Database, id: FileId) -> BTreeMap<(String, u32), String> {
+    let cx = Analysis::new(db, id);
+    let mut out = BTreeMap::new();
+    let Some(scope) = cx.scope(id) else { return out };
+    for item in cx.heads(id).iter().filter_map(|head| cx.item(head.id)) {
+        let Some(sig) = item.signature(db).clone() else { continue };
+        let annotated = sig.ret.is_some() && sig.params.iter().all(|p| p.ty.is_some());
+        let own = item.names(db).bindings.first().map(|b| b.name.clone());
+        let of_file = |name: &std::sync::Arc<str>| scope.names.contains_key(name) || scope.variables.contains(name);
+        if !annotated || item.outside(db).iter().any(|n| Some(n) != own.as_ref() && of_file(n)) {
+            continue;
+        }
+        // Its head tells its calls, which stand elsewhere.
+        for binding in item.names(db).bindings.iter().skip(1) {
+            let Some(place) = binding.places.first() else { continue };
+            let at = cx.place(tessera_base::Span { item: item.id(db), ..*place }).map(|p| p.start);
+            let told = at.and_then(|at| hover::hover(&cx, id, at)).map_or_else(String::new, |h| h.markdown);
+            out.insert((item.text(db).to_string(), place.start), told);
+        }
+    }
+    out
+}
+
 /// Beginnings of programs, and programs with parts taken away: nothing goes down, and what is told of functions that are
 /// whole stays as it was.
 #[test]
 fn half_typed_programs_are_answered() {
+    let mut compared = 0;
     let mut random = Random::new(11);
     let turns = laws::law_count().unwrap_or(4);
     for path in programs() {
         let text = std::fs::read_to_string(&path).expect("a program");
         let (mut db, id) = open(&path.to_string_lossy(), &text);
+        let whole = told_of_functions(&db, id);
         for turn in 0..turns {
             let cut = |random: &mut Random| {
                 let at = random.below(text.len() + 1);
@@ -214,6 +241,11 @@ fn half_typed_programs_are_answered() {
             db.load_imports(id, &Disk);
             let _ = check_only(&db, id);
             look_at(&db, id, &typed, at);
+            for (place, told) in told_of_functions(&db, id) {
+                let Some(before) = whole.get(&place) else { continue };
+                assert_eq!(told, *before, "{}: at {} of\n{}\nin\n{typed}", path.display(), place.1, place.0);
+                compared += 1;
+            }
             let _ = complete::complete(&mut db, id, at);
             assert_eq!(*Analysis::new(&db, id).text(id), *typed, "the text stays as it was");
         }
@@ -223,4 +255,5 @@ fn half_typed_programs_are_answered() {
         let (fresh, fresh_id) = open(&path.to_string_lossy(), &text);
         assert_eq!(errors(&db, id), errors(&fresh, fresh_id), "{}", path.display());
     }
+    assert!(compared > 100, "{compared} names of functions that are whole");
 }

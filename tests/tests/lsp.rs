@@ -347,6 +347,30 @@ fn a_text_has_an_outline_folds_colours_and_a_form() {
     let tokens = s.ask("textDocument/semanticTokens/full", json!({}));
     let data: Vec<u64> = tokens["data"].as_array().map_or(vec![], |d| d.iter().filter_map(Value::as_u64).collect());
     assert!(data.len() > 300 && data.chunks(5).all(|t| t[2] > 0 && t[3] < 15), "{}", data.len());
+    // What has changed of them is one part.
+    let changed = |s: &mut Session, since: &Value| {
+        let found = s.ask("textDocument/semanticTokens/full/delta", json!({"previousResultId": since}));
+        (found["resultId"].clone(), found["edits"].clone(), found["data"].clone())
+    };
+    let (same, edits, _) = changed(&mut s, &tokens["resultId"]);
+    assert_eq!(edits, json!([]));
+    let (uri, start) = (s.uri("main.tsr"), json!({"line": 0, "character": 0}));
+    let typed = json!({"range": {"start": start, "end": start}, "text": "# new\n"});
+    s.editor
+        .tell("textDocument/didChange", json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": [typed]}));
+    let (_, edits, _) = changed(&mut s, &same);
+    let mut replayed = data.clone();
+    for e in edits.as_array().expect("edits") {
+        let (from, count) =
+            (e["start"].as_u64().expect("a start") as usize, e["deleteCount"].as_u64().expect("a count"));
+        let new = e["data"].as_array().map_or(vec![], |d| d.iter().filter_map(Value::as_u64).collect());
+        replayed.splice(from..from + count as usize, new);
+    }
+    let (_, _, all) = changed(&mut s, &json!("no such answer"));
+    let all: Vec<u64> = all.as_array().map_or(vec![], |d| d.iter().filter_map(Value::as_u64).collect());
+    assert!(edits.as_array().map(Vec::len) == Some(1) && all.len() == data.len() + 5 && replayed == all, "{edits}");
+    let back = json!({"textDocument": {"uri": uri, "version": 3}, "contentChanges": [{"text": s.text}]});
+    s.editor.tell("textDocument/didChange", back);
     let part = s.ask(
         "textDocument/semanticTokens/range",
         json!({"range": {"start": {"line": 3, "character": 0}, "end": {"line": 5, "character": 0}}}),

@@ -20,6 +20,7 @@ use tessera_runtime::fault::human_bytes;
 /// usage).
 pub fn main(stack_bytes: usize) -> u8 {
     crate::interrupt::outlive_large_files();
+    crate::interrupt::end_with_parent();
     let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => {

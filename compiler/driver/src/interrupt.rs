@@ -54,6 +54,25 @@ pub fn on_interrupt(flag: Arc<AtomicBool>) {
     let _ = std::thread::Builder::new().name("interrupts".into()).spawn(watch);
 }
 
+/// The variable of the environment that has the number of the process for which this one works.
+pub const WORKS_FOR: &str = "TESSERA_WORKS_FOR";
+
+/// Ends the process soon after the one is gone that it works for ([`WORKS_FOR`]): a language server that is killed ends nothing
+/// by itself, and what it runs would go on for nobody.
+pub fn end_with_parent() {
+    const LOOK: Duration = Duration::from_millis(200);
+    let named = std::env::var(WORKS_FOR).ok().and_then(|n| n.parse::<u32>().ok());
+    let Some(parent) = named else { return };
+    let watch = move || {
+        while std::os::unix::process::parent_id() == parent {
+            std::thread::sleep(LOOK);
+        }
+        end();
+    };
+    // Without the thread the program comes to its end by itself, or never.
+    let _ = std::thread::Builder::new().name("parent".into()).spawn(watch);
+}
+
 /// Says that the program did not come to its end.
 pub fn tell() {
     eprintln!("interrupted");

@@ -6,8 +6,9 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::{FileId, ItemId, Span};
+use tessera_core::ty::Ty;
 use tessera_infer::db::{Database, Db, Entity, File, Item, ItemHead, Scope};
-use tessera_infer::of_item::{OfItem, of_item, of_items};
+use tessera_infer::of_item::{OfItem, at_annotations, of_item, of_items};
 use tessera_resolve::source::SourceMap;
 
 /// A part of a file.
@@ -31,6 +32,8 @@ pub struct Analysis<'db> {
     pub root: FileId,
     pub sources: SourceMap,
     known: RefCell<BTreeMap<ItemId, Rc<OfItem>>>,
+    /// Of functions that are annotated throughout.
+    annotated: RefCell<BTreeMap<ItemId, Option<Rc<OfItem>>>>,
     bound: RefCell<BTreeMap<FileId, Rc<Bound>>>,
 }
 
@@ -39,7 +42,9 @@ pub type Bound = BTreeMap<Arc<str>, Span>;
 
 impl<'db> Analysis<'db> {
     pub fn new(db: &'db Database, root: FileId) -> Analysis<'db> {
-        Analysis { db, root, sources: db.source_map(), known: RefCell::default(), bound: RefCell::default() }
+        let sources = db.source_map();
+        let (known, annotated, bound) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Analysis { db, root, sources, known, annotated, bound }
     }
 
     pub fn text(&self, file: FileId) -> Arc<str> {
@@ -87,6 +92,22 @@ impl<'db> Analysis<'db> {
             self.known.borrow_mut().insert(item, found.clone());
             found
         })
+    }
+
+    /// The types of what stands at a place of an item. The whole program is asked only where the item by itself does not say.
+    pub fn types_at(&self, item: ItemId, span: Span) -> Vec<Ty> {
+        if !self.known.borrow().contains_key(&item) {
+            let of = self.annotated.borrow().get(&item).cloned();
+            let of = of.unwrap_or_else(|| {
+                let of = at_annotations(self.db, item).map(Rc::new);
+                self.annotated.borrow_mut().insert(item, of.clone());
+                of
+            });
+            if let Some(types) = of.as_ref().map(|of| of.at(span)).filter(|types| !types.is_empty()) {
+                return types.to_vec();
+            }
+        }
+        self.of_item(item).at(span).to_vec()
     }
 
     /// Asks for what the program makes of several items at once.

@@ -1,5 +1,7 @@
 //! Lines and columns of a text, as editors count them.
 
+use memchr::memchr2_iter;
+
 /// In which units a column is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Units {
@@ -38,10 +40,14 @@ pub struct Lines {
 impl Lines {
     pub fn of(text: &str) -> Lines {
         let bytes = text.as_bytes();
-        let ends = |i: &usize| bytes[*i] == b'\n' || bytes[*i] == b'\r' && bytes.get(i + 1) != Some(&b'\n');
-        let starts: Vec<usize> = std::iter::once(0).chain((0..bytes.len()).filter(ends).map(|i| i + 1)).collect();
+        let ends = |i: &usize| bytes[*i] == b'\n' || bytes.get(i + 1) != Some(&b'\n');
+        let found = memchr2_iter(b'\n', b'\r', bytes).filter(ends).map(|i| i + 1);
+        let starts: Vec<usize> = std::iter::once(0).chain(found).collect();
         let end = |i: usize| starts.get(i + 1).copied().unwrap_or(bytes.len());
-        let plain = starts.iter().enumerate().map(|(i, start)| bytes[*start..end(i)].is_ascii()).collect();
+        let plain = match text.is_ascii() {
+            true => vec![true; starts.len()],
+            false => starts.iter().enumerate().map(|(i, start)| bytes[*start..end(i)].is_ascii()).collect(),
+        };
         Lines { starts, plain }
     }
 

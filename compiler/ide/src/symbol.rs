@@ -251,7 +251,7 @@ impl Analysis<'_> {
 
     /// The types of an expression of an item: those that are noted, and of a name without any those of what it stands for.
     pub fn types_here(&self, item: Item, e: &Expr) -> Vec<Ty> {
-        let noted = self.of_item(item.id(self.db)).at(e.span).to_vec();
+        let noted = self.types_at(item.id(self.db), e.span);
         if !noted.is_empty() {
             return noted;
         }
@@ -282,10 +282,10 @@ impl Analysis<'_> {
                 _ => b.name == name && names.is_of_file(BindingId(*i as u32)),
             });
             for (_, b) in bindings {
-                let of_item = self.of_item(id);
-                let noted = b.places.iter().rev().map(|place| of_item.at(*place)).find(|types| !types.is_empty());
+                let noted =
+                    b.places.iter().rev().map(|place| self.types_at(id, *place)).find(|types| !types.is_empty());
                 if let Some(types) = noted {
-                    return types.to_vec();
+                    return types;
                 }
                 let said = b.places.first().and_then(|p| of_parameter(self, item, *p));
                 if let Some(ty) = said {

@@ -93,6 +93,26 @@ pub fn of_item(db: &Database, root: FileId, item: ItemId) -> OfItem {
     of_items(db, root, &[item]).remove(&item).unwrap_or_default()
 }
 
+/// The types in a function that is annotated throughout, as its module checks it: for whoever asks what a value is, and not in
+/// which ways a program comes there, so that nobody goes through the program. `None` for other items.
+pub fn at_annotations(db: &Database, item: ItemId) -> Option<OfItem> {
+    let snapshot = db.clone();
+    deep(move || {
+        let db = &snapshot;
+        let head = db::item_of(db, item)?.signature(db).as_ref()?.head;
+        let main = db::checked_main(db, db::home(db, item)?);
+        let request = main.requests.iter().find(|r| r.span == head)?;
+        let inst = main.tables.callees[request.inst.0 as usize].inst;
+        let data = db::inst_data(db, inst);
+        if data.item != item || data.args.is_some() {
+            return None;
+        }
+        let mut out = OfItem::default();
+        out.note(db::types_in_inst(db, inst));
+        Some(out)
+    })
+}
+
 fn instances(insts: &Insts, out: &mut BTreeMap<ItemId, OfItem>) {
     if !insts.values().any(|i| out.contains_key(&i.data.item)) {
         return;

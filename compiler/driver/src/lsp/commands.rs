@@ -1,13 +1,19 @@
 //! What is run for a client: programs, tests, and what becomes of a function. Each in a process of its own, so that nothing
-//! that a program does reaches the server; its text is what the client has, saved or not.
+//! that a program does reaches the server; its text is what the client has, saved or not. A run ends when its request is
+//! cancelled, when the client leaves, and when the server is killed.
 
 use super::world::World;
+use crate::interrupt::WORKS_FOR;
 use crossbeam_channel::Sender;
-use lsp_server::{Message, Notification, RequestId, Response};
+use lsp_server::{ErrorCode, Message, Notification, RequestId, Response};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tessera_base::FileId;
 use tessera_infer::asked;
@@ -74,7 +80,8 @@ struct Done {
     well: bool,
 }
 
-fn run(run: &Run) -> Done {
+/// Runs until the program ends, or nobody waits for it any more.
+fn run(run: &Run, stop: &AtomicBool) -> Done {
     let failed = |why: String| Done { text: why, well: false };
     let this = match std::env::current_exe() {
         Ok(path) => path,
@@ -84,6 +91,7 @@ fn run(run: &Run) -> Done {
         .args(&run.arguments)
         .args(["--color", "never"])
         .current_dir(&run.folder)
+        .env(WORKS_FOR, std::process::id().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -111,7 +119,9 @@ fn run(run: &Run) -> Done {
     let well = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status.success(),
-            Ok(None) if begun.elapsed() < TIME_MAX => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) if begun.elapsed() < TIME_MAX && !stop.load(Ordering::Relaxed) => {
+                std::thread::sleep(Duration::from_millis(5))
+            }
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -133,21 +143,56 @@ fn run(run: &Run) -> Done {
     Done { text, well }
 }
 
-/// Runs a command on a thread of its own; what it printed is the answer, and is shown.
-pub fn in_background(what: Run, id: RequestId, show: bool, client: Sender<Message>) {
-    let thread = std::thread::Builder::new().name("run".into());
-    let spawned = thread.spawn(move || {
-        let done = run(&what);
-        if show {
-            // 3: what somebody asked for; 1: an error.
-            let kind = if done.well { 3 } else { 1 };
-            let message = json!({"type": kind, "message": done.text.trim_end()});
-            let shown = Notification { method: "window/showMessage".into(), params: message };
-            let _ = client.send(shown.into());
+/// A run that goes on, and how it is told to stop.
+struct Running {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// What runs for the client, by the request that asked for it.
+#[derive(Default)]
+pub struct Runs(BTreeMap<RequestId, Running>);
+
+impl Runs {
+    /// Runs a command on a thread of its own; what it printed is the answer, and is shown.
+    pub fn begin_run(&mut self, what: Run, id: RequestId, show: bool, client: Sender<Message>) {
+        self.0.retain(|_, running| !running.thread.is_finished());
+        let stop = Arc::new(AtomicBool::new(false));
+        let (asked, stopped) = (id.clone(), stop.clone());
+        let thread = std::thread::Builder::new().name("run".into());
+        let spawned = thread.spawn(move || {
+            let done = run(&what, &stopped);
+            if stopped.load(Ordering::Relaxed) {
+                let cancelled = Response::new_err(id, ErrorCode::RequestCanceled as i32, "cancelled".into());
+                let _ = client.send(cancelled.into());
+                return;
+            }
+            if show {
+                // 3: what somebody asked for; 1: an error.
+                let kind = if done.well { 3 } else { 1 };
+                let message = json!({"type": kind, "message": done.text.trim_end()});
+                let shown = Notification { method: "window/showMessage".into(), params: message };
+                let _ = client.send(shown.into());
+            }
+            let _ = client.send(Response::new_ok(id, json!({"text": done.text, "ok": done.well})).into());
+        });
+        match spawned {
+            Ok(thread) => _ = self.0.insert(asked, Running { stop, thread }),
+            Err(e) => eprintln!("a thread cannot be had: {e}"),
         }
-        let _ = client.send(Response::new_ok(id, json!({"text": done.text, "ok": done.well})).into());
-    });
-    if let Err(e) = spawned {
-        eprintln!("a thread cannot be had: {e}");
+    }
+
+    /// Ends the run that a request asked for, if it still goes on.
+    pub fn cancel_run(&self, id: &RequestId) {
+        self.0.get(id).inspect(|running| running.stop.store(true, Ordering::Relaxed));
+    }
+
+    /// Ends all of them, and waits until they have ended.
+    pub fn end_runs(&mut self) {
+        let all = std::mem::take(&mut self.0);
+        all.values().for_each(|running| running.stop.store(true, Ordering::Relaxed));
+        for running in all.into_values() {
+            let _ = running.thread.join();
+        }
     }
 }

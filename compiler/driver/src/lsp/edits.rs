@@ -5,9 +5,10 @@ use super::world::{Ruler, World};
 use lsp_types::{TextDocumentContentChangeEvent, TextEdit, Uri, WorkspaceEdit};
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use tessera_base::FileId;
 use tessera_ide::analysis::Place;
-use tessera_ide::rename;
+use tessera_ide::{imports, indent, rename};
 
 impl World {
     /// A text with the changes of a client, one after the other.
@@ -35,6 +36,40 @@ impl World {
         let touches = |r: &Range<usize>| part.as_ref().is_none_or(|p| r.start <= p.end && p.start <= r.end);
         let edits = line_edits(&text, &formatted).into_iter().filter(|(range, _)| touches(range));
         Some(edits.map(|(range, new_text)| TextEdit { range: ruler.range(range), new_text }).collect())
+    }
+
+    /// The white space before the line that has just been begun there; no other line is touched.
+    pub fn begun_line(&self, id: FileId, at: lsp_types::Position) -> Vec<TextEdit> {
+        let text = self.analysis(id).text(id);
+        let start = self.byte(&text, lsp_types::Position { line: at.line, character: 0 });
+        let Some(begun) = indent::begun(&text, start) else { return vec![] };
+        let new_text = " ".repeat(begun.spaces);
+        match text[begun.white.clone()] == new_text {
+            true => vec![],
+            false => vec![TextEdit { range: self.range(&text, begun.white), new_text }],
+        }
+    }
+
+    /// The imports of all files as they are to be when files or folders have moved, from where to where.
+    pub fn imports_after_moving(&mut self, files: &[(PathBuf, PathBuf)]) -> WorkspaceEdit {
+        let moved = |path: &Path| {
+            let found = files.iter().find_map(|(from, to)| Some((to, path.strip_prefix(from).ok()?)));
+            // What joins nothing to the path of a file makes a folder of it.
+            let there = |(to, rest): (&PathBuf, &Path)| match rest == Path::new("") {
+                true => to.clone(),
+                false => to.join(rest),
+            };
+            found.map_or_else(|| path.to_owned(), there)
+        };
+        let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+        for id in self.all_files() {
+            let cx = self.analysis(id);
+            for (place, new_text) in imports::after_moving(&cx, id, &moved) {
+                let Some(location) = self.location(&cx, &place) else { continue };
+                changes.entry(location.uri).or_default().push(TextEdit { range: location.range, new_text });
+            }
+        }
+        WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
     }
 
     /// See [`rename::rename`].

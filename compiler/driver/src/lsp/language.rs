@@ -148,6 +148,39 @@ impl World {
         SemanticTokens { result_id: None, data }
     }
 
+    /// The colours of a whole text, remembered under a name.
+    pub fn all_tokens(&mut self, id: FileId) -> SemanticTokens {
+        let mut all = self.tokens(id, None);
+        let last = self.colored.get(&id).and_then(|(name, _)| name.parse::<u64>().ok()).unwrap_or(0);
+        let name = (last + 1).to_string();
+        all.result_id = Some(name.clone());
+        self.colored.insert(id, (name, numbers(&all.data)));
+        all
+    }
+
+    /// What has changed of the colours since an answer, where that is the last one; else all of them.
+    pub fn changed_tokens(
+        &mut self,
+        id: FileId,
+        since: &str,
+    ) -> std::result::Result<SemanticTokensDelta, SemanticTokens> {
+        let before = self.colored.get(&id).filter(|(name, _)| name == since).map(|(_, before)| before.clone());
+        let all = self.all_tokens(id);
+        let Some(before) = before else { return Err(all) };
+        let now = numbers(&all.data);
+        let same = |pairs: &mut dyn Iterator<Item = (&u32, &u32)>| pairs.take_while(|(a, b)| a == b).count();
+        let start = same(&mut before.iter().zip(&now));
+        let most = before.len().min(now.len()) - start;
+        let end = same(&mut before.iter().rev().zip(now.iter().rev())).min(most);
+        let data = now[start..now.len() - end].to_vec();
+        let delete_count = (before.len() - end - start) as u32;
+        let edits = match delete_count == 0 && data.is_empty() {
+            true => vec![],
+            false => vec![SemanticTokensEdit { start: start as u32, delete_count, data: Some(data) }],
+        };
+        Ok(SemanticTokensDelta { result_id: all.result_id, edits })
+    }
+
     pub fn outline(&mut self, id: FileId) -> Vec<DocumentSymbol> {
         let cx = self.analysis(id);
         let text = cx.text(id);
@@ -236,6 +269,12 @@ fn symbol(e: Entry, ruler: &Ruler) -> DocumentSymbol {
         selection_range: ruler.range(e.at.range()),
         children: (!children.is_empty()).then_some(children),
     }
+}
+
+/// Tokens as the protocol counts them.
+fn numbers(tokens: &[SemanticToken]) -> Vec<u32> {
+    let one = |t: &SemanticToken| [t.delta_line, t.delta_start, t.length, t.token_type, t.token_modifiers_bitset];
+    tokens.iter().flat_map(one).collect()
 }
 
 /// Whether a name has the letters of a query in their order, whatever their case.

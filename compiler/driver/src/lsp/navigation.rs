@@ -1,12 +1,12 @@
 //! Where things are: definitions, uses, callers.
 
 use super::server::Refused;
-use super::world::World;
+use super::world::{Ruler, World};
 use lsp_types::*;
 use tessera_base::FileId;
 use tessera_ide::analysis::{Analysis, Place};
 use tessera_ide::symbol::Symbol;
-use tessera_ide::{calls, rename};
+use tessera_ide::{calls, imports, rename};
 
 impl World {
     pub fn definition(&mut self, id: FileId, at: Position) -> Vec<Location> {
@@ -28,6 +28,18 @@ impl World {
             _ => None,
         });
         structs.flat_map(|s| cx.definition(&s)).filter_map(|place| self.location(&cx, &place)).collect()
+    }
+
+    /// The paths of imports that lead to files.
+    pub fn links(&mut self, id: FileId) -> Vec<DocumentLink> {
+        let cx = self.analysis(id);
+        let text = cx.text(id);
+        let ruler = Ruler::of(self.units, &text);
+        let one = |i: imports::Imported| {
+            let target = Some(self.uri(&cx.path(i.file))?);
+            Some(DocumentLink { range: ruler.range(i.place.range()), target, tooltip: None, data: None })
+        };
+        imports::imported(&cx, id).into_iter().filter_map(one).collect()
     }
 
     pub fn references(&mut self, id: FileId, at: Position, declaration: bool) -> Vec<Location> {

@@ -1,7 +1,7 @@
 //! The loop: messages in, answers out, and what each request asks.
 
 use super::checking;
-use super::commands::{self, in_background};
+use super::commands::{self, Runs};
 use super::documents::Open;
 use super::language::legend;
 use super::world::World;
@@ -68,6 +68,7 @@ pub struct Server<'c> {
     published: BTreeMap<Uri, Vec<Diagnostic>>,
     /// Requests that wait for the diagnostics of a file.
     waiting: Vec<(RequestId, FileId)>,
+    runs: Runs,
     /// Numbers of requests of the server.
     asked: i32,
     shutting_down: bool,
@@ -121,13 +122,20 @@ impl<'c> Server<'c> {
             told,
             published: BTreeMap::new(),
             waiting: vec![],
+            runs: Runs::default(),
             asked: 0,
             shutting_down: false,
         })
     }
 
-    /// Answers until the client leaves; returns the exit code.
+    /// Answers until the client leaves; returns the exit code. Nothing runs on for a client that is gone.
     pub fn run(&mut self) -> u8 {
+        let code = self.answer_all();
+        self.runs.end_runs();
+        code
+    }
+
+    fn answer_all(&mut self) -> u8 {
         let mut queue: std::collections::VecDeque<Message> = Default::default();
         loop {
             // All that has come is taken at once: of edits in a row only the last state is checked.
@@ -270,7 +278,8 @@ impl<'c> Server<'c> {
                 self.world.documents.open.remove(&path);
                 // From here on it is what is on disk.
                 let text = self.world.documents.text(std::path::Path::new(&path)).map(|l| l.text);
-                if self.world.db.file_at(&path).is_some() {
+                if let Some(id) = self.world.db.file_at(&path) {
+                    self.world.colored.remove(&id);
                     self.world.load(&path, text.as_deref().unwrap_or(""));
                 }
                 self.reload();
@@ -287,6 +296,8 @@ impl<'c> Server<'c> {
                 self.world.folders.retain(|f| !gone.contains(f));
                 self.world.folders.extend(paths(params.event.added));
             }
+            // Other requests are answered before this can be read.
+            CANCEL => cancelled(&n.params).iter().for_each(|id| self.runs.cancel_run(id)),
             _ => {}
         }
         Ok(())
@@ -296,7 +307,12 @@ impl<'c> Server<'c> {
         let path = self.world.path(&uri);
         let text: Arc<str> = text.into();
         self.world.documents.open.insert(path.clone(), Open { uri, text: text.clone(), version });
+        let before = self.world.imports_of(&path);
         self.world.load(&path, &text);
+        if self.world.imports_of(&path) != before {
+            // A circle may be opened or closed by that, which the other files in it are told.
+            self.reload();
+        }
         self.imports_change |= self.world.documents.open.len() > 1;
         self.dirty = true;
     }
@@ -317,6 +333,7 @@ impl<'c> Server<'c> {
         let id = request.id.clone();
         if request.method == "shutdown" {
             self.shutting_down = true;
+            self.runs.end_runs();
             return self.send(Response::new_ok(id, Value::Null));
         }
         let refused = |code: ErrorCode, message: &str| Response::new_err(id.clone(), code as i32, message.into());
@@ -351,7 +368,7 @@ impl<'c> Server<'c> {
                 if self.world.open(file).is_none() {
                     let items = self.world.checked_now(file);
                     self.send(Response::new_ok(id, json!({"kind": "full", "items": items})));
-                } else if self.dirty || !self.world.found.contains_key(&file) {
+                } else if self.dirty || self.checking || !self.world.found.contains_key(&file) {
                     self.waiting.push((id, file));
                 } else {
                     self.answer_diagnostics(id, file);
@@ -364,7 +381,7 @@ impl<'c> Server<'c> {
                 let Some(run) = run else {
                     return Err(Refused::because(format!("there is no command `{}` for that", p.command)));
                 };
-                in_background(run, id, true, self.connection.sender.clone());
+                self.runs.begin_run(run, id, true, self.connection.sender.clone());
                 Ok(None)
             }
             "tessera/ir" => {
@@ -372,7 +389,7 @@ impl<'c> Server<'c> {
                 let file = self.file(&p.text_document.uri)?;
                 let run = self.world.intermediate(file, p.position, p.ir.as_deref().unwrap_or("graph"));
                 match run {
-                    Some(run) => in_background(run, id, false, self.connection.sender.clone()),
+                    Some(run) => self.runs.begin_run(run, id, false, self.connection.sender.clone()),
                     None => return Ok(Some(json!({"text": "nothing of the program stands here\n", "ok": false}))),
                 }
                 Ok(None)
@@ -448,7 +465,12 @@ impl<'c> Server<'c> {
             }
             "textDocument/semanticTokens/full" => {
                 let id = self.document(&value)?;
-                answer(self.world.tokens(id, None))
+                answer(self.world.all_tokens(id))
+            }
+            "textDocument/semanticTokens/full/delta" => {
+                let p: SemanticTokensDeltaParams = params(value)?;
+                let id = self.file(&p.text_document.uri)?;
+                self.world.changed_tokens(id, &p.previous_result_id).map_or_else(answer, answer)
             }
             "textDocument/semanticTokens/range" => {
                 let p: SemanticTokensRangeParams = params(value)?;
@@ -468,6 +490,18 @@ impl<'c> Server<'c> {
                 let p: DocumentRangeFormattingParams = params(value)?;
                 let id = self.file(&p.text_document.uri)?;
                 answer(self.world.formatting(id, Some(p.range)))
+            }
+            "textDocument/onTypeFormatting" => {
+                let (id, at) = self.position(value)?;
+                answer(self.world.begun_line(id, at))
+            }
+            "workspace/willRenameFiles" => {
+                let p: RenameFilesParams = params(value)?;
+                answer_edits(self.world.imports_after_moving(&moves(&p)))
+            }
+            "textDocument/documentLink" => {
+                let id = self.document(&value)?;
+                answer(self.world.links(id))
             }
             "textDocument/codeAction" => {
                 let p: CodeActionParams = params(value)?;
@@ -524,18 +558,29 @@ struct IrParams {
     ir: Option<String>,
 }
 
+/// From where to where files and folders move.
+fn moves(params: &RenameFilesParams) -> Vec<(PathBuf, PathBuf)> {
+    let one = |f: &FileRename| Some((f.old_uri.to_file_path().ok()?, f.new_uri.to_file_path().ok()?));
+    params.files.iter().filter_map(one).collect()
+}
+
 fn params<P: DeserializeOwned>(value: Value) -> std::result::Result<P, Refused> {
     serde_json::from_value(value).map_err(|e| Refused { code: ErrorCode::InvalidParams, message: e.to_string() })
 }
 
 fn cancels(message: &Message, id: &RequestId) -> bool {
-    let Message::Notification(n) = message else { return false };
-    let named = || match n.params.get("id")? {
+    matches!(message, Message::Notification(n) if n.method == CANCEL && cancelled(&n.params).as_ref() == Some(id))
+}
+
+const CANCEL: &str = "$/cancelRequest";
+
+/// The request that is not wanted any more.
+fn cancelled(params: &Value) -> Option<RequestId> {
+    match params.get("id")? {
         Value::String(s) => Some(RequestId::from(s.clone())),
         Value::Number(n) => Some(RequestId::from(i32::try_from(n.as_i64()?).ok()?)),
         _ => None,
-    };
-    n.method == "$/cancelRequest" && named().as_ref() == Some(id)
+    }
 }
 
 /// The folders that the client works in.
@@ -544,6 +589,16 @@ fn folders(params: &Value) -> Vec<PathBuf> {
     let all = params.get("workspaceFolders").and_then(Value::as_array);
     let named: Vec<PathBuf> = all.into_iter().flatten().filter_map(|f| path(f.get("uri")?)).collect();
     if named.is_empty() { params.get("rootUri").and_then(path).into_iter().collect() } else { named }
+}
+
+/// Files of a pattern, or folders where it ends with `/`.
+fn moving(pattern: &str) -> FileOperationFilter {
+    let (glob, matches) = match pattern.strip_suffix('/') {
+        Some(glob) => (glob, FileOperationPatternKind::Folder),
+        None => (pattern, FileOperationPatternKind::File),
+    };
+    let pattern = FileOperationPattern { glob: glob.to_owned(), matches: Some(matches), options: None };
+    FileOperationFilter { scheme: Some("file".into()), pattern }
 }
 
 fn capabilities(units: Units, client: Client) -> ServerCapabilities {
@@ -591,6 +646,11 @@ fn capabilities(units: Units, client: Client) -> ServerCapabilities {
         code_lens_provider: Some(CodeLensOptions::default()),
         document_formatting_provider: Some(true.into()),
         document_range_formatting_provider: Some(true.into()),
+        document_on_type_formatting_provider: Some(DocumentOnTypeFormattingOptions {
+            first_trigger_character: "\n".into(),
+            more_trigger_character: None,
+        }),
+        document_link_provider: Some(DocumentLinkOptions::default()),
         rename_provider: Some(RenameOptions { prepare_provider: Some(true), ..RenameOptions::default() }.into()),
         folding_range_provider: Some(true.into()),
         selection_range_provider: Some(true.into()),
@@ -604,7 +664,7 @@ fn capabilities(units: Units, client: Client) -> ServerCapabilities {
             SemanticTokensOptions {
                 legend: legend(),
                 range: Some(true.into()),
-                full: Some(true.into()),
+                full: Some(SemanticTokensFullDelta { delta: Some(true) }.into()),
                 ..SemanticTokensOptions::default()
             }
             .into(),
@@ -623,6 +683,10 @@ fn capabilities(units: Units, client: Client) -> ServerCapabilities {
             workspace_folders: Some(WorkspaceFoldersServerCapabilities {
                 supported: Some(true),
                 change_notifications: Some(true.into()),
+            }),
+            file_operations: Some(FileOperationOptions {
+                will_rename: Some(FileOperationRegistrationOptions { filters: ["**/*.tsr", "**/"].map(moving).into() }),
+                ..FileOperationOptions::default()
             }),
             ..WorkspaceOptions::default()
         }),

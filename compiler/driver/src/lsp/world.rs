@@ -12,7 +12,7 @@ use tessera_ide::complete::Completion;
 use tessera_ide::library;
 use tessera_ide::lines::{self, Lines, Units};
 use tessera_infer::Checked;
-use tessera_infer::db::Database;
+use tessera_infer::db::{Database, Db, Target};
 use tessera_ir::graph::Policy;
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::io::replace::{Durability, replace};
@@ -42,6 +42,8 @@ pub struct World {
     pub touched: bool,
     /// What was offered last, of which file.
     pub offered: (FileId, Vec<Completion>),
+    /// The colours of open files that the client has, with the name of that answer.
+    pub colored: BTreeMap<FileId, (String, Vec<u32>)>,
     /// Where the texts of the standard library lie, for the client to open.
     pub library: PathBuf,
 }
@@ -60,6 +62,7 @@ impl World {
             found: BTreeMap::new(),
             touched: false,
             offered: (FileId(0), vec![]),
+            colored: BTreeMap::new(),
             library: crate::cache::DiskCache::default_dir()
                 .unwrap_or_else(std::env::temp_dir)
                 .join(format!("std-{}", env!("CARGO_PKG_VERSION"))),
@@ -115,6 +118,12 @@ impl World {
         id
     }
 
+    /// What the imports of a file lead to.
+    pub fn imports_of(&self, path: &str) -> Option<Arc<BTreeMap<Arc<str>, Target>>> {
+        let file = self.db.file(self.db.file_at(path)?)?;
+        Some(file.imports(&self.db).clone())
+    }
+
     pub fn open(&self, id: FileId) -> Option<&Open> {
         self.documents.open.get(&*self.db.source_map().file(id)?.path)
     }
@@ -129,7 +138,9 @@ impl World {
     }
 
     pub fn bytes(&self, text: &str, range: Range) -> std::ops::Range<usize> {
-        let (start, end) = (self.byte(text, range.start), self.byte(text, range.end));
+        let lines = Lines::of(text);
+        let byte = |at: Position| lines.byte(text, lines::Position { line: at.line, column: at.character }, self.units);
+        let (start, end) = (byte(range.start), byte(range.end));
         start..end.max(start)
     }
 

@@ -1,0 +1,310 @@
+//! The language server and what is around it: files that come, go, move and are no texts, several clients, programs that run.
+
+use lsp_server::RequestId;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tessera_tests::editor::{Editor, position};
+
+struct World {
+    folder: TempDir,
+}
+
+impl World {
+    fn of(files: &[(&str, &str)]) -> World {
+        let world = World { folder: tempfile::tempdir().expect("a folder") };
+        files.iter().for_each(|(path, text)| world.write(path, text.as_bytes()));
+        world
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, bytes).expect("a file");
+    }
+
+    fn editor(&self) -> Editor {
+        Editor::start(self.folder.path(), json!({}))
+    }
+
+    fn uri(&self, file: &str) -> String {
+        format!("file://{}/{file}", self.folder.path().display())
+    }
+
+    /// The codes of what is wrong with a file.
+    fn codes(&self, editor: &mut Editor, file: &str) -> Vec<String> {
+        let found = editor.ask("textDocument/diagnostic", json!({"textDocument": {"uri": self.uri(file)}}));
+        let items = found["items"].as_array().cloned().unwrap_or_default();
+        items.iter().filter_map(|d| Some(d["code"].as_str()?.to_owned())).collect()
+    }
+
+    fn text(&self, file: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(file)).expect("a file")
+    }
+}
+
+/// A text with edits of the protocol.
+fn edited(text: &str, edits: &Value) -> String {
+    let byte = |at: &Value| {
+        let line = at["line"].as_u64().expect("a line") as usize;
+        let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+        start + at["character"].as_u64().expect("a column") as usize
+    };
+    let mut edits = edits.as_array().cloned().unwrap_or_default();
+    edits.sort_by_key(|e| std::cmp::Reverse(byte(&e["range"]["start"])));
+    let mut out = text.to_owned();
+    for e in edits {
+        let range = byte(&e["range"]["start"])..byte(&e["range"]["end"]);
+        out.replace_range(range, e["newText"].as_str().expect("a text"));
+    }
+    out
+}
+
+const ENDLESS: &str = "n = 0\nwhile n >= 0:\n    n = (n + 1) % 7\n";
+
+/// Processes that work for another one.
+fn working_for(process: u32) -> usize {
+    let wanted = format!("TESSERA_WORKS_FOR={process}");
+    let works = |path: &Path| {
+        let environment = std::fs::read(path.join("environ")).unwrap_or_default();
+        environment.split(|b| *b == 0).any(|v| v == wanted.as_bytes())
+    };
+    let all = std::fs::read_dir("/proc").expect("processes");
+    all.flatten().filter(|e| works(&e.path())).count()
+}
+
+fn wait_for(process: u32, count: usize) {
+    let begun = Instant::now();
+    while working_for(process) != count {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} processes run", working_for(process));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An editor in which a program runs that has no end.
+fn running(world: &World) -> (Editor, RequestId) {
+    let mut editor = world.editor();
+    let uri = world.uri("endless.tsr");
+    editor.open(&uri, ENDLESS);
+    let id = RequestId::from("run".to_owned());
+    editor.begin(id.clone(), "workspace/executeCommand", json!({"command": "tessera.runFile", "arguments": [uri]}));
+    wait_for(editor.process(), 1);
+    (editor, id)
+}
+
+#[test]
+fn programs_end_with_whoever_asked_for_them() {
+    let world = World::of(&[("endless.tsr", ENDLESS)]);
+    // Cancelled: the server is asked other things meanwhile, and lives on.
+    let (mut editor, id) = running(&world);
+    assert_eq!(world.codes(&mut editor, "endless.tsr"), [""; 0]);
+    editor.tell("$/cancelRequest", json!({"id": "run"}));
+    let code = editor.answered(id).response_result.expect_err("it is cancelled").code;
+    assert_eq!((code, working_for(editor.process())), (-32800, 0));
+    assert_eq!(world.codes(&mut editor, "endless.tsr"), [""; 0]);
+    // The client says goodbye, or goes without a word.
+    let process = editor.process();
+    assert_eq!((editor.leave(), working_for(process)), (Some(0), 0));
+    let (editor, _) = running(&world);
+    let process = editor.process();
+    assert_eq!((editor.leave(), working_for(process)), (Some(0), 0));
+    let (editor, _) = running(&world);
+    let process = editor.process();
+    assert_eq!((editor.vanish(), working_for(process)), (Some(1), 0));
+    // The server is killed: nobody is there who could end what it runs.
+    let (editor, _) = running(&world);
+    let process = editor.process();
+    drop(editor);
+    wait_for(process, 0);
+}
+
+#[test]
+fn a_line_that_is_begun_is_as_deep_as_those_above_say() {
+    let text = "def f(x: int) -> int:\n\n    if x > 1:\n        return x\n        \n    return g(\n)\n";
+    let world = World::of(&[("main.tsr", text)]);
+    let mut editor = world.editor();
+    let uri = world.uri("main.tsr");
+    editor.open(&uri, text);
+    let mut at = |line: usize| {
+        let options = json!({"tabSize": 4, "insertSpaces": true});
+        let params = json!({"textDocument": {"uri": uri}, "position": {"line": line, "character": 0}, "ch": "\n", "options": options});
+        editor.ask("textDocument/onTypeFormatting", params)
+    };
+    let edit = |line: usize, from: usize, to: usize, text: &str| {
+        let at = |column: usize| json!({"line": line, "character": column});
+        json!([{"range": {"start": at(from), "end": at(to)}, "newText": text}])
+    };
+    assert_eq!(at(1), edit(1, 0, 0, "    "));
+    // Behind an empty line it stays where it is.
+    assert_eq!(at(2), json!([]));
+    assert_eq!(at(3), json!([]));
+    assert_eq!(at(4), edit(4, 0, 8, "    "));
+    assert_eq!(at(6), edit(6, 0, 0, "    "));
+    assert_eq!(at(0), json!([]));
+    assert_eq!(at(99), json!([]));
+}
+
+#[test]
+fn imports_follow_files_that_move() {
+    let world = World::of(&[
+        ("parts.tsr", "side = 4\n\nstruct Box:\n    size: int\n"),
+        ("lib/shapes.tsr", "import near\n\nround = near.one\n"),
+        ("lib/near.tsr", "one = 1\n"),
+        (
+            "main.tsr",
+            "import parts\nimport lib.shapes\nimport lib.near as near\nfrom lib.shapes import round\n\n\n\
+             def f(b: parts.Box) -> int:\n    return b.size + parts.side\n\n\n\
+             print(f(parts.Box(2)), lib.shapes.round, near.one, round)\n",
+        ),
+        ("other.tsr", "from parts import side\n\nboxes = side\nprint(boxes)\n"),
+        ("taken.tsr", "import parts\n\nboxes = parts.side\nprint(boxes)\n"),
+    ]);
+    let mut editor = world.editor();
+    let files = ["main.tsr", "other.tsr", "taken.tsr", "lib/shapes.tsr"];
+    // An editor has one of them open.
+    editor.open(&world.uri("main.tsr"), &world.text("main.tsr"));
+    let mut run = |from: &str, to: &str| -> Vec<(String, String)> {
+        let moved = json!({"files": [{"oldUri": world.uri(from), "newUri": world.uri(to)}]});
+        let changes = editor.ask("workspace/willRenameFiles", moved)["changes"].clone();
+        files.map(|f| (f.to_owned(), edited(&world.text(f), &changes[world.uri(f)]))).to_vec()
+    };
+    let of = |all: &[(String, String)], file: &str| {
+        all.iter().find(|(f, _)| f == file).map(|(_, t)| t.clone()).expect("a file")
+    };
+    let all = run("parts.tsr", "boxes.tsr");
+    assert_eq!(of(&all, "main.tsr"), world.text("main.tsr").replace("parts", "boxes"));
+    assert_eq!(of(&all, "other.tsr"), world.text("other.tsr").replace("parts", "boxes"));
+    assert_eq!(of(&all, "taken.tsr"), world.text("taken.tsr").replace("import parts", "import boxes as parts"));
+    let all = run("parts.tsr", "lib/boxes.tsr");
+    assert_eq!(of(&all, "main.tsr"), world.text("main.tsr").replace("parts", "lib.boxes"));
+    // A folder: what lies in it finds each other as before.
+    let all = run("lib", "low");
+    assert_eq!(of(&all, "main.tsr"), world.text("main.tsr").replace("lib.", "low."));
+    assert_eq!(of(&all, "lib/shapes.tsr"), world.text("lib/shapes.tsr"));
+    // Where a file cannot be imported from, nothing is written.
+    for to in ["../outside.tsr", "no name.tsr", "lib/for.tsr", "parts.txt"] {
+        let all = run("parts.tsr", to);
+        assert!(all.iter().all(|(f, text)| *text == world.text(f)), "{to}");
+    }
+    // When it has moved, the programs are right.
+    let all = run("lib", "low");
+    std::fs::rename(world.folder.path().join("lib"), world.folder.path().join("low")).expect("it moves");
+    let main = of(&all, "main.tsr");
+    editor.tell(
+        "textDocument/didChange",
+        json!({"textDocument": {"uri": world.uri("main.tsr"), "version": 2}, "contentChanges": [{"text": main}]}),
+    );
+    editor.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    assert_eq!(world.codes(&mut editor, "main.tsr"), [""; 0]);
+}
+
+#[test]
+fn imports_are_links() {
+    let world = World::of(&[("a/b.tsr", "x = 1\n")]);
+    let mut editor = world.editor();
+    let (uri, text) = (world.uri("main.tsr"), "import a.b as c\nimport std.nn\nimport none\nprint(c.x)\n");
+    editor.open(&uri, text);
+    let links = editor.ask("textDocument/documentLink", json!({"textDocument": {"uri": uri}}));
+    assert_eq!(links.as_array().map(Vec::len), Some(2), "{links}");
+    assert_eq!(
+        (&links[0]["target"], &links[0]["range"]["end"]["character"]),
+        (&json!(world.uri("a/b.tsr")), &json!(10))
+    );
+    let library = links[1]["target"].as_str().and_then(|u| u.strip_prefix("file://")).expect("a file");
+    assert!(Path::new(library).is_file(), "{library}");
+}
+
+#[test]
+fn two_clients_work_in_one_folder() {
+    let text =
+        "import std.nn as nn\nw = nn.linear_init(random.key(0), 4, 4)\nprint(op.ones((2, 4)) @ op.ones((4, 4)))\n";
+    let world = World::of(&[("main.tsr", text)]);
+    let uri = world.uri("main.tsr");
+    let mut both = [world.editor(), world.editor()];
+    both.iter_mut().for_each(|e| e.open(&uri, text));
+    let id = RequestId::from("both".to_owned());
+    // Both write the library where it can be opened, and both run what no cache has yet.
+    let asked =
+        json!({"textDocument": {"uri": uri}, "position": position(text, text.find("linear_init").expect("a name"))});
+    both.iter_mut().for_each(|e| e.begin(id.clone(), "textDocument/definition", asked.clone()));
+    let mut found = both.each_mut().map(|e| e.answered(id.clone()).response_result.expect("an answer"));
+    assert!(found[0][0]["uri"].as_str().is_some_and(|u| u.ends_with("nn.tsr")), "{}", found[0]);
+    assert_eq!(found[0], found[1]);
+    let command = json!({"command": "tessera.runFile", "arguments": [uri]});
+    both.iter_mut().for_each(|e| e.begin(id.clone(), "workspace/executeCommand", command.clone()));
+    found = both.each_mut().map(|e| e.answered(id.clone()).response_result.expect("an answer"));
+    assert_eq!((&found[0]["ok"], &found[0]), (&json!(true), &found[1]));
+    // What one of them has not saved is nothing to the other.
+    let change = json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": "print(none)\n"}]});
+    both[0].tell("textDocument/didChange", change);
+    assert_eq!(both.each_mut().map(|e| world.codes(e, "main.tsr").len()), [1, 0]);
+    assert_eq!(both.map(Editor::leave), [Some(0), Some(0)]);
+}
+
+#[test]
+fn files_that_vanish_are_no_texts_or_import_each_other_are_said() {
+    let world = World::of(&[
+        ("gone.tsr", "x = 1\n"),
+        ("ring.tsr", "import link\ny = 1\n"),
+        ("link.tsr", "import ring\nz = 1\n"),
+        ("main.tsr", "import gone\nprint(gone.x)\n"),
+    ]);
+    world.write("bytes.tsr", b"x = 1 # \xff\xfe\n");
+    let mut editor = world.editor();
+    editor.open(&world.uri("main.tsr"), &world.text("main.tsr"));
+    assert_eq!(world.codes(&mut editor, "main.tsr"), [""; 0]);
+    let gone = world.folder.path().join("gone.tsr");
+    std::fs::remove_file(&gone).expect("it is there");
+    editor.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    assert_eq!(world.codes(&mut editor, "main.tsr"), ["E0102"]);
+    world.write("gone.tsr", b"x = 2\n");
+    editor.tell("textDocument/didSave", json!({"textDocument": {"uri": world.uri("main.tsr")}}));
+    assert_eq!(world.codes(&mut editor, "main.tsr"), [""; 0]);
+    // Bytes that are no text: the import says so, and asking for the file itself is refused.
+    let text = "import bytes\nprint(bytes.x)\n";
+    editor.open(&world.uri("reads.tsr"), text);
+    assert_eq!(world.codes(&mut editor, "reads.tsr").len(), 1);
+    let params = json!({"textDocument": {"uri": world.uri("bytes.tsr")}});
+    assert!(editor.response("textDocument/documentSymbol", params).response_result.is_err());
+    // Circles, entered from both ends, and cut by an edit that is not saved.
+    for file in ["ring.tsr", "link.tsr"] {
+        editor.open(&world.uri(file), &world.text(file));
+    }
+    // One of them is where the circle is closed.
+    let said = ["ring.tsr", "link.tsr"].map(|file| world.codes(&mut editor, file));
+    assert_eq!(said.concat().len(), 1, "{said:?}");
+    let change =
+        json!({"textDocument": {"uri": world.uri("ring.tsr"), "version": 2}, "contentChanges": [{"text": "y = 1\n"}]});
+    editor.tell("textDocument/didChange", change);
+    for file in ["ring.tsr", "link.tsr"] {
+        assert_eq!(world.codes(&mut editor, file), [""; 0], "{file}");
+    }
+    // The folder itself goes.
+    std::fs::remove_dir_all(world.folder.path()).expect("it is there");
+    editor.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    assert_eq!(world.codes(&mut editor, "main.tsr"), ["E0102"]);
+    assert_eq!(editor.leave(), Some(0));
+}
+
+#[test]
+fn a_text_of_ten_megabytes_is_answered() {
+    let world = World::of(&[]);
+    let mut editor = world.editor();
+    let mut text = String::from("def f(x: Tensor[N, f32]) -> Tensor[N, f32]:\n    y = x * 2.0\n    return y\n\n\n");
+    let line = "# 𝔘 a line of a comment that says nothing, and says it at some length\r\n";
+    text.push_str(&line.repeat((10 << 20) / line.len()));
+    text.push_str("z = f(op.ones((4,)))\r\nprint(z)\r\n");
+    let uri = world.uri("large.tsr");
+    editor.open(&uri, &text);
+    assert_eq!(editor.diagnostics(&uri), [] as [Value; 0]);
+    let at = position(&text, text.rfind("print(z)").expect("the end") + 6);
+    let hover = editor.ask("textDocument/hover", json!({"textDocument": {"uri": uri}, "position": at}));
+    assert!(hover["contents"]["value"].as_str().is_some_and(|t| t.contains("z: Tensor[4, f32]")), "{hover}");
+    let change = json!({"range": {"start": at, "end": at}, "text": "z"});
+    let document = json!({"uri": uri, "version": 2});
+    editor.tell("textDocument/didChange", json!({"textDocument": document, "contentChanges": [change]}));
+    let found = editor.diagnostics(&uri);
+    assert_eq!((found.len(), &found[0]["range"]["start"]), (1, &at));
+    assert_eq!(editor.leave(), Some(0));
+}
