@@ -1,6 +1,9 @@
 //! From syntax to Core: names, types, sizes, layouts, effects.
 
 mod circles;
+mod known_elsewhere;
+mod lost_values;
+mod mistaken;
 pub mod careless;
 pub mod session;
 pub mod db;

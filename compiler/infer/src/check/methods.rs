@@ -7,6 +7,7 @@ use super::cx::{Cx, builtin, error_at, int, none, read};
 use super::env;
 use super::scalars::as_int;
 use super::types::{erase, fill, same_slot};
+use crate::known_elsewhere;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::builtins::{self, CALLS, call_text};
 use tessera_core::ir::*;
@@ -72,9 +73,11 @@ impl Cx<'_> {
         d.did_you_mean(name.span, &name.text, all.iter().map(String::as_str), |d| match (ty, &*name.text) {
             (Ty::List(_), "add" | "push" | "push_back") => d.fix("it is called `append`", name.span, "append"),
             (Ty::Dict(..), "has_key" | "contains") => d.help("write `key in d`"),
-            (Ty::Struct(_), _) => d
-                .note("structs have no methods: functions take them as parameters")
-                .help(format!("write `{}(x, …)`", name.text)),
+            (Ty::Struct(_), method) => {
+                let help =
+                    known_elsewhere::method(method).map_or_else(|| format!("write `{method}(x, …)`"), str::to_owned);
+                d.note("structs have no methods: functions take them as parameters").help(help)
+            }
             _ if all.is_empty() => d,
             _ => d.note(format!("it has {}", all.join(", "))),
         })

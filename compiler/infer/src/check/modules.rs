@@ -3,6 +3,7 @@
 use super::cx::Cx;
 use super::names::Meaning;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
+use crate::known_elsewhere;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Span};
@@ -138,9 +139,6 @@ pub fn members(module: &str) -> Vec<String> {
     out
 }
 
-/// What programs of Python import where a program of Tessera imports nothing.
-const PYTHON: [&str; 7] = ["numpy", "torch", "jax", "tensorflow", "keras", "flax", "scipy"];
-
 impl Cx<'_> {
     /// Reports what is wrong with an import; its names are in the module's scope already.
     pub fn import(&mut self, stmt: &Stmt) {
@@ -231,10 +229,8 @@ impl Cx<'_> {
             }
             _ => {
                 let d = Diagnostic::new(Code::E0102, span, format!("there is no module `{module}`"));
-                if path.first().is_some_and(|n| PYTHON.contains(&&*n.text)) {
-                    let d = d.note("a program imports modules of Tessera, not of Python");
-                    let d = d.help("operators are in `op`, without an import; layers, optimisers and data in `std.nn`, `std.optim`, `std.data`");
-                    self.report(d);
+                if let Some(help) = known_elsewhere::module(module) {
+                    self.report(d.note("a program imports modules of Tessera, not of Python").help(help));
                     return false;
                 }
                 let alone = if path.len() == 1 { builtins::MODULES } else { &[] };
@@ -274,6 +270,9 @@ impl Cx<'_> {
             return self.unknown_directive(name, span);
         }
         let d = Diagnostic::new(Code::E0102, span, format!("`{module}` has no {word} `{name}`"));
+        if let Some(help) = known_elsewhere::member(module, name) {
+            return d.help(help);
+        }
         if let Some(def) = surface::all().find(|d| module == "op" && d.known_as.contains(&name)) {
             return d.fix(format!("the operator is called `{}`", def.name), span, def.name);
         }

@@ -4,6 +4,7 @@ use super::cx::{Cx, read};
 use super::env::{Bad, Slot};
 use super::types::BUILTIN_ITEM;
 use crate::db::{self, Entity, File};
+use crate::known_elsewhere;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
 use tessera_core::builtins;
@@ -283,16 +284,10 @@ impl Cx<'_> {
                 };
                 return d.fix(format!("it is spelled `{right}`"), span, right);
             }
-            "np" | "numpy" | "torch" | "jnp" | "jax" | "tf" | "nn" | "F" => {
-                return d.help("the operators are in `op`, layers and losses in `std`");
-            }
-            "type" => {
-                return d.help("types are known before the program runs: use `isinstance`, or `:type` at the prompt");
-            }
-            "input" | "open" => return d.help("files are read with `io.read_text(path)`, arguments are in `sys.args`"),
-            "jit" | "compile" => return d.help("not needed: every program is compiled, whole and before it runs"),
-            "self" | "super" | "object" => return d.note("there are no methods: functions take structs as parameters"),
             _ => {}
+        }
+        if let Some(help) = known_elsewhere::name(name) {
+            return d.help(help);
         }
         let scope = db::scope(self.db, self.file);
         let item = db::item_of(self.db, span.item);

@@ -3,6 +3,7 @@
 use super::cx::Cx;
 use super::modules::members;
 use super::names::Meaning;
+use crate::known_elsewhere;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Expr, ExprKind};
 
@@ -87,8 +88,13 @@ impl Cx<'_> {
             Some(Meaning::Broken) => return Decorator::Broken,
             _ => {}
         }
-        let d = Diagnostic::new(Code::E0690, e.span, "this decorator is not one that the language has")
-            .note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
+        let d = Diagnostic::new(Code::E0690, e.span, "this decorator is not one that the language has");
+        let last = dotted(name).unwrap_or_default();
+        if let Some(help) = known_elsewhere::decorator(last.rsplit('.').next().unwrap_or("")) {
+            self.report(d.help(help));
+            return Decorator::Broken;
+        }
+        let d = d.note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
         self.report(d);
         Decorator::Broken
     }
