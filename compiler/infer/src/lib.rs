@@ -2,6 +2,7 @@
 
 mod circles;
 mod known_elsewhere;
+pub mod members;
 mod lost_values;
 mod mistaken;
 pub mod careless;

@@ -1,14 +1,12 @@
 //! New values of variables that nothing reads (W0110): what an assignment, or a change of a part, leaves behind in a function
 //! where no path reads it again. Mostly the parameter of a function was meant to change for its caller, as it does in Python.
 
+use crate::members::CHANGE;
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::*;
 use tessera_resolve::names::{BindingId, Kind, Names, Reference};
 use tessera_resolve::syntax::{each_stmt, parts_of};
-
-/// Methods of lists and dicts that change what they are called on.
-const CHANGES: [&str; 9] = ["append", "extend", "insert", "remove", "sort", "reverse", "clear", "pop", "update"];
 
 /// The variables whose values are read from some place on.
 type Read = BTreeSet<BindingId>;
@@ -82,7 +80,7 @@ impl<'a> Function<'a> {
         loop {
             let known = self.turns.clone();
             self.lost.clear();
-            self.block(&def.body, &mut Read::new());
+            self.statements(&def.body, &mut Read::new());
             if self.turns == known {
                 break;
             }
@@ -112,16 +110,16 @@ impl<'a> Function<'a> {
     }
 
     /// What is read before statements, made of what is read behind them.
-    fn block(&mut self, stmts: &[Stmt], read: &mut Read) {
-        stmts.iter().rev().for_each(|stmt| self.stmt(stmt, read));
+    fn statements(&mut self, stmts: &[Stmt], read: &mut Read) {
+        stmts.iter().rev().for_each(|stmt| self.statement(stmt, read));
     }
 
-    fn stmt(&mut self, stmt: &Stmt, read: &mut Read) {
+    fn statement(&mut self, stmt: &Stmt, read: &mut Read) {
         match &stmt.kind {
             StmtKind::Assign { targets, value } => self.assignment(&targets.iter().collect::<Vec<_>>(), value, read),
             StmtKind::AnnAssign { target, ty, value } => {
                 value.iter().for_each(|v| self.assignment(&[target], v, read));
-                self.reads(ty.span, &BTreeSet::new(), read);
+                self.read_in(ty.span, &BTreeSet::new(), read);
             }
             StmtKind::AugAssign { target, value, .. } => {
                 let lost = self.changed(target, read);
@@ -130,18 +128,20 @@ impl<'a> Function<'a> {
             StmtKind::Expr(e) => self.alone(e, read),
             StmtKind::If { test, then, otherwise } => {
                 let mut other = read.clone();
-                self.block(then, read);
-                self.block(otherwise, &mut other);
+                self.statements(then, read);
+                self.statements(otherwise, &mut other);
                 read.extend(other);
                 self.all_of(test.span, read);
             }
             StmtKind::For { target, iter, body } => {
-                self.turns(stmt.span, body, read, |cx, read| cx.bound_in(target, read));
+                self.loop_turns(stmt.span, body, read, |cx, read| cx.bound_in(target, read));
                 self.all_of(iter.span, read);
             }
-            StmtKind::While { test, body } => self.turns(stmt.span, body, read, |cx, read| cx.all_of(test.span, read)),
+            StmtKind::While { test, body } => {
+                self.loop_turns(stmt.span, body, read, |cx, read| cx.all_of(test.span, read))
+            }
             StmtKind::With { items, body } => {
-                self.block(body, read);
+                self.statements(body, read);
                 for (value, target) in items {
                     target.iter().for_each(|t| self.bound_in(t, read));
                     self.all_of(value.span, read);
@@ -162,12 +162,12 @@ impl<'a> Function<'a> {
     }
 
     /// A loop: behind a turn comes the next one, or what is behind the loop. `start` is what each turn begins with.
-    fn turns(&mut self, span: Span, body: &[Stmt], read: &mut Read, start: impl Fn(&mut Self, &mut Read)) {
+    fn loop_turns(&mut self, span: Span, body: &[Stmt], read: &mut Read, start: impl Fn(&mut Self, &mut Read)) {
         let mut turn: Read = self.turns.get(&span).cloned().unwrap_or_default();
         turn.extend(read.iter().copied());
         self.around.push((read.clone(), turn.clone()));
         let mut inside = turn.clone();
-        self.block(body, &mut inside);
+        self.statements(body, &mut inside);
         self.around.pop();
         start(self, &mut inside);
         turn.extend(inside);
@@ -182,8 +182,10 @@ impl<'a> Function<'a> {
                 ExprKind::Name(_) => {
                     let Some(id) = self.bound.get(&target.span).copied() else { continue };
                     if !read.remove(&id) {
-                        // A first value that is written out says what the variable is.
-                        let first = is_constant(value) && self.names.binding(id).kind == Kind::Variable;
+                        // A first value, and one that is written out, may say what the variable is.
+                        let binding = self.names.binding(id);
+                        let first = binding.places.first() == Some(&target.span) || is_constant(value);
+                        let first = first && binding.kind == Kind::Variable;
                         if !first {
                             self.lost.entry(id).or_default().insert(target.span);
                         }
@@ -212,7 +214,7 @@ impl<'a> Function<'a> {
 
     /// A variable that gets another value from its old one; gives it, if nothing reads that.
     fn changed(&mut self, target: &Expr, read: &mut Read) -> Option<BindingId> {
-        let Some(id) = self.root(target) else {
+        let Some(id) = self.variable_of(target) else {
             self.all_of(target.span, read);
             return None;
         };
@@ -220,7 +222,7 @@ impl<'a> Function<'a> {
         if lost.is_some() {
             self.lost.entry(id).or_default().insert(target.span);
         }
-        self.reads(target.span, &lost.into_iter().collect(), read);
+        self.read_in(target.span, &lost.into_iter().collect(), read);
         lost
     }
 
@@ -228,8 +230,8 @@ impl<'a> Function<'a> {
     fn alone(&mut self, e: &Expr, read: &mut Read) {
         if let ExprKind::Call { func, args } = &e.kind
             && let ExprKind::Attr { base, name } = &func.kind
-            && CHANGES.contains(&&*name.text)
-            && self.root(base).is_some()
+            && CHANGE.contains(&&*name.text)
+            && self.variable_of(base).is_some()
         {
             let lost = self.changed(base, read);
             args.iter().for_each(|a| self.reads_of(&a.value, lost, read));
@@ -239,13 +241,13 @@ impl<'a> Function<'a> {
     }
 
     /// The variable of the function at the root of a place.
-    fn root(&self, place: &Expr) -> Option<BindingId> {
+    fn variable_of(&self, place: &Expr) -> Option<BindingId> {
         let id = match &place.kind {
             ExprKind::Name(_) => match self.names.use_at(place.span)?.to {
                 Reference::Local(id) => id,
                 Reference::Outside => return None,
             },
-            ExprKind::Attr { base, .. } | ExprKind::Index { base, .. } => return self.root(base),
+            ExprKind::Attr { base, .. } | ExprKind::Index { base, .. } => return self.variable_of(base),
             _ => return None,
         };
         matches!(self.names.binding(id).kind, Kind::Parameter | Kind::Variable).then_some(id)
@@ -254,14 +256,14 @@ impl<'a> Function<'a> {
     /// What a value reads. What makes only a value that is lost is not read, if nothing else comes of it.
     fn reads_of(&mut self, value: &Expr, lost: Option<BindingId>, read: &mut Read) {
         let only = lost.filter(|_| !may_do_more(value));
-        self.reads(value.span, &only.into_iter().collect(), read);
+        self.read_in(value.span, &only.into_iter().collect(), read);
     }
 
     fn all_of(&mut self, span: Span, read: &mut Read) {
-        self.reads(span, &BTreeSet::new(), read);
+        self.read_in(span, &BTreeSet::new(), read);
     }
 
-    fn reads(&mut self, span: Span, but: &BTreeSet<BindingId>, read: &mut Read) {
+    fn read_in(&mut self, span: Span, but: &BTreeSet<BindingId>, read: &mut Read) {
         let from = self.names.uses.partition_point(|u| u.span.start < span.start);
         let uses = self.names.uses[from..].iter().take_while(|u| u.span.start < span.end);
         read.extend(uses.filter_map(|u| match u.to {

@@ -4,6 +4,7 @@ use super::cx::Cx;
 use super::names::Meaning;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
 use crate::known_elsewhere;
+use crate::members::{is_builtin_member, members};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Span};
@@ -93,50 +94,6 @@ pub fn submodule(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) 
 /// Whether a file defines, assigns or imports a name.
 fn has_member(db: &dyn Db, id: FileId, member: &str) -> bool {
     db::file_of(db, id).is_some_and(|f| db::in_scope(db, f, member).is_known())
-}
-
-/// The operator that a member of `op` or `random` names.
-pub fn operator(dotted: &str) -> Option<&'static surface::OpDef> {
-    match dotted.strip_prefix("op.") {
-        Some(name) => surface::find(name),
-        None if dotted.starts_with("random.") => surface::find(dotted),
-        None => None,
-    }
-}
-
-fn is_builtin_member(module: &str, member: &str) -> bool {
-    let dotted = format!("{module}.{member}");
-    operator(&dotted).is_some()
-        || builtins::find(&dotted).is_some()
-        || builtins::CONSTANTS.iter().any(|(n, _)| *n == dotted)
-        || builtins::MEMBERS.iter().any(|(m, names)| *m == module && names.contains(&member))
-}
-
-/// Every member of a built-in module, for "did you mean".
-pub fn members(module: &str) -> Vec<String> {
-    let prefix = format!("{module}.");
-    let mut out: Vec<String> = vec![];
-    match module {
-        "tessera" => out.extend(builtins::MODULES.iter().map(|m| m.to_string())),
-        "std" => out.extend(builtins::LIBRARY.iter().map(|m| m.to_string())),
-        _ => {}
-    }
-    out.extend(surface::all().filter_map(|def| match module {
-        "op" => (!def.name.contains('.')).then(|| def.name.to_string()),
-        _ => def.name.strip_prefix(&prefix).map(str::to_owned),
-    }));
-    out.extend(builtins::rows().filter_map(|r| r.name().strip_prefix(&prefix).map(str::to_owned)));
-    out.extend(builtins::CONSTANTS.iter().filter_map(|(n, _)| n.strip_prefix(&prefix).map(str::to_owned)));
-    out.extend(
-        builtins::MEMBERS
-            .iter()
-            .filter(|(m, _)| *m == module)
-            .flat_map(|(_, names)| names.iter().map(|n| n.to_string())),
-    );
-    if module == "dist" {
-        out.push("collective".into());
-    }
-    out
 }
 
 impl Cx<'_> {

@@ -302,7 +302,7 @@ impl Cx<'_> {
         if tessera_ops::surface::find(name).is_some() && !name.contains('.') {
             return d.fix(format!("operators are in `op`: `op.{name}`"), span, format!("op.{name}"));
         }
-        if let Some(m) = builtins::MODULES.iter().find(|m| super::modules::members(m).iter().any(|n| n == name)) {
+        if let Some(m) = builtins::MODULES.iter().find(|m| crate::members::members(m).iter().any(|n| n == name)) {
             return d.fix(format!("it is in `{m}`"), span, format!("{m}.{name}"));
         }
         d.did_you_mean(span, name, all, |d| match tessera_ops::surface::suggest(name) {
@@ -386,7 +386,7 @@ impl Cx<'_> {
                 return TExpr { kind: TKind::DType(DType::Bool), ty: Ty::DType(Some(DType::Bool)), span };
             }
             Meaning::Builtin(name) => {
-                if super::modules::operator(&name).is_some()
+                if crate::members::operator(&name).is_some()
                     || builtins::find(&name).is_some()
                     || builtins::FUNCTIONS.contains(&&*name)
                 {

@@ -1,9 +1,9 @@
 //! What the language has and this compiler not yet: refused by name, with the reason.
 
 use super::cx::Cx;
-use super::modules::members;
 use super::names::Meaning;
 use crate::known_elsewhere;
+use crate::members::{dotted, members};
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Expr, ExprKind};
 
@@ -105,14 +105,5 @@ impl Cx<'_> {
         let all = members("schedule");
         let list = |d: Diagnostic| d.note(format!("directives are {}", all.join(", ")));
         d.did_you_mean(span, name, all.iter().map(String::as_str), list)
-    }
-}
-
-/// `a.b.c` as one name.
-pub fn dotted(e: &Expr) -> Option<String> {
-    match &e.kind {
-        ExprKind::Name(n) => Some(n.to_string()),
-        ExprKind::Attr { base, name } => Some(format!("{}.{}", dotted(base)?, name.text)),
-        _ => None,
     }
 }

@@ -7,7 +7,7 @@ use std::fmt::{Result, Write};
 /// Ground, ink and lines of the grid on a dark page, where a browser shows one. The names are of this program, since those
 /// of several pictures of a page are one space.
 const DARK: &str = "<style>@media (prefers-color-scheme: dark) { .tessera-ground { fill: #1e1e1e } .tessera-ink { fill: #dddddd } \
-                    .tessera-rule { fill: #454545; stroke: #454545 } }</style>\n";
+                    .tessera-axis { stroke: #dddddd } .tessera-rule { stroke: #454545 } }</style>\n";
 
 /// The text of the file.
 pub fn write(scene: &[Shape], width: u32, height: u32) -> String {
@@ -29,7 +29,7 @@ fn one(out: &mut String, shape: &Shape) -> Result {
         Shape::Rects { rects, fill, opacity, crisp } => {
             let looks = if *crisp { " shape-rendering=\"crispEdges\"" } else { "" };
             let opacity = if *opacity < 1.0 { format!(" fill-opacity=\"{}\"", short(*opacity)) } else { String::new() };
-            let looks = format!("{}fill=\"{}\"{opacity}{looks}", class(*fill), hex(*fill));
+            let looks = format!("{}fill=\"{}\"{opacity}{looks}", of_fill(*fill), hex(*fill));
             if let [[x, y, w, h]] = rects[..] {
                 let (x, y, w, h) = (short(x), short(y), short(w), short(h));
                 return writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" {looks}/>");
@@ -43,8 +43,10 @@ fn one(out: &mut String, shape: &Shape) -> Result {
         }
         Shape::Line { points, stroke, width } => {
             let all: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect();
+            let class = of_stroke(*stroke);
             let (points, stroke, width) = (all.join(" "), hex(*stroke), short(*width));
-            let looks = format!("fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
+            let looks =
+                format!("{class}fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
             writeln!(out, "<polyline points=\"{points}\" {looks}/>")
         }
         Shape::Dots { points, fill, size } => {
@@ -66,7 +68,7 @@ fn one(out: &mut String, shape: &Shape) -> Result {
             let turn = if *upwards { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
             let looks = format!(
                 "{}font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"",
-                class(*ink),
+                of_fill(*ink),
                 short(*size),
                 hex(*ink)
             );
@@ -84,11 +86,19 @@ fn one(out: &mut String, shape: &Shape) -> Result {
     }
 }
 
-/// What a colour is for, if it is another one on a dark page.
-fn class(color: Color) -> &'static str {
+/// What a colour of areas and letters is for, if it is another one on a dark page.
+fn of_fill(color: Color) -> &'static str {
     match color {
         WHITE => "class=\"tessera-ground\" ",
         INK => "class=\"tessera-ink\" ",
+        _ => "",
+    }
+}
+
+/// The same of lines.
+fn of_stroke(color: Color) -> &'static str {
+    match color {
+        INK => "class=\"tessera-axis\" ",
         GRID => "class=\"tessera-rule\" ",
         _ => "",
     }
