@@ -15,8 +15,8 @@ type Read = BTreeSet<BindingId>;
 pub fn lost_values(stmts: &[Stmt], names: &Names) -> Vec<Diagnostic> {
     let mut out = vec![];
     let mut bound = BTreeMap::new();
-    for (i, binding) in names.bindings.iter().enumerate() {
-        bound.extend(binding.places.iter().map(|place| (*place, BindingId(i as u32))));
+    for id in (0..names.bindings.len() as u32).map(BindingId) {
+        bound.extend(names.binding(id).places.iter().map(|place| (*place, id)));
     }
     each_function(stmts, &mut |def| {
         // The programs of a kernel write the parameters that hold its results.

@@ -60,8 +60,10 @@ pub fn methods(ty: &Ty) -> Vec<String> {
     let of = |prefix: &str| CALLS.iter().filter_map(|c| c.name.strip_prefix(prefix)).map(str::to_owned).collect();
     match ty {
         Ty::Str => {
-            let rows = builtins::rows().filter_map(|r| r.name().strip_prefix("str.").map(str::to_owned));
-            rows.chain(["format".to_owned()]).collect()
+            let of_row = |name: &str| name.strip_prefix("str.").map(str::to_owned);
+            let mut all: Vec<String> = builtins::rows().filter_map(|r| of_row(r.name())).collect();
+            all.push("format".into());
+            all
         }
         Ty::List(_) => of("list."),
         Ty::Dict(..) => of("dict."),
