@@ -182,3 +182,13 @@ pub fn in_lower_case(name: &str) -> String {
     }
     out
 }
+
+/// Words for what has another one here.
+pub fn word(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "true" => "True",
+        "false" => "False",
+        "none" | "null" | "nil" => "None",
+        _ => return None,
+    })
+}

@@ -1,7 +1,7 @@
 //! What modules and types have: members of those that are built in, methods of values.
 
 use crate::known_elsewhere;
-use tessera_base::{Code, Diagnostic};
+use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::builtins::{self, CALLS};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Expr, ExprKind, Name};
@@ -95,4 +95,30 @@ pub fn dotted(e: &Expr) -> Option<String> {
         ExprKind::Attr { base, name } => Some(format!("{}.{}", dotted(base)?, name.text)),
         _ => None,
     }
+}
+
+/// A number of arguments in words.
+pub fn arguments(n: usize) -> String {
+    match n {
+        0 => "no arguments".into(),
+        1 => "1 argument".into(),
+        n => format!("{n} arguments"),
+    }
+}
+
+/// E0501 for a directive that does not exist.
+pub fn unknown_directive(name: &str, span: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::E0501, span, format!("there is no schedule directive `{name}`"));
+    let all = members("schedule");
+    let list = |d: Diagnostic| d.note(format!("directives are {}", all.join(", ")));
+    d.did_you_mean(span, name, all.iter().map(String::as_str), list)
+}
+
+/// What a name is that the language has without an import.
+pub fn built_in(name: &str) -> Option<&'static str> {
+    let has = |names: &[&str]| names.contains(&name);
+    if has(builtins::MODULES) {
+        return Some("module");
+    }
+    has(builtins::FUNCTIONS).then_some("function")
 }

@@ -3,6 +3,7 @@
 use super::container_literals::{Wanted, is_written_out};
 use super::cx::{Cx, error_at};
 use crate::known_elsewhere;
+use crate::members::arguments;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span, bug};
 use tessera_core::builtins::{CallText, call_text};
@@ -213,13 +214,5 @@ impl Cx<'_> {
             return None;
         }
         Some(out)
-    }
-}
-
-pub fn arguments(n: usize) -> String {
-    match n {
-        0 => "no arguments".into(),
-        1 => "1 argument".into(),
-        n => format!("{n} arguments"),
     }
 }

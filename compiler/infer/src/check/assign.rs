@@ -15,10 +15,9 @@ use tessera_types::tensor::GivenIndex;
 use tessera_types::unify::Role;
 
 impl Cx<'_> {
-    pub fn assign_stmt(&mut self, targets: &[Expr], value: &Expr) {
+    pub fn assign_stmt(&mut self, targets: &[Expr], written: &Expr) {
         let place = targets.first().filter(|t| matches!(t.kind, ExprKind::Attr { .. } | ExprKind::Index { .. }));
-        let wanted = place.filter(|_| is_written_out(value)).and_then(|t| self.lvalue_ty(t));
-        let written = value;
+        let wanted = place.filter(|_| is_written_out(written)).and_then(|t| self.lvalue_ty(t));
         let value = match wanted.and_then(|(_, ty)| self.functions_of(written, &ty)) {
             Some(value) => value,
             None => self.value_for(targets.first(), written),

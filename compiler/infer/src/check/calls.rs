@@ -14,7 +14,6 @@ use crate::db;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
-use tessera_core::builtins;
 use tessera_core::ir::*;
 use tessera_core::sizes::{of_any_size, vars_of};
 use tessera_core::ty::{FnRefTy, Ty};
@@ -80,11 +79,7 @@ impl Cx<'_> {
     /// Says of what was reported of a variable that the name is one of the language, too.
     fn hides(&mut self, e: &Expr, before: usize) {
         if let (ExprKind::Name(name), Some(d)) = (&e.kind, self.diagnostics.get_mut(before))
-            && let Some(what) = builtins::MODULES
-                .iter()
-                .map(|m| (m, "module"))
-                .chain(builtins::FUNCTIONS.iter().map(|f| (f, "function")))
-                .find_map(|(n, what)| (*n == &**name).then_some(what))
+            && let Some(what) = crate::members::built_in(name)
         {
             d.notes
                 .push(format!("`{name}` is a variable here, and hides the {what} that is built in: use another name"));

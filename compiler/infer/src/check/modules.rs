@@ -224,7 +224,7 @@ impl Cx<'_> {
             _ => "member",
         };
         if module == "schedule" {
-            return self.unknown_directive(name, span);
+            return crate::members::unknown_directive(name, span);
         }
         let d = Diagnostic::new(Code::E0102, span, format!("`{module}` has no {word} `{name}`"));
         if let Some(help) = known_elsewhere::member(module, name) {

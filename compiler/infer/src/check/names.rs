@@ -275,16 +275,8 @@ impl Cx<'_> {
     /// E0101, with what may be meant.
     pub fn undefined(&self, name: &str, span: Span) -> Diagnostic {
         let d = Diagnostic::new(Code::E0101, span, format!("`{name}` is not defined"));
-        match name {
-            "true" | "false" | "none" | "null" | "nil" => {
-                let right = match name {
-                    "true" => "True",
-                    "false" => "False",
-                    _ => "None",
-                };
-                return d.fix(format!("it is spelled `{right}`"), span, right);
-            }
-            _ => {}
+        if let Some(right) = known_elsewhere::word(name) {
+            return d.fix(format!("it is spelled `{right}`"), span, right);
         }
         if let Some(help) = known_elsewhere::name(name) {
             return d.help(help);

@@ -127,8 +127,9 @@ impl Cx<'_> {
         self.out.push(TStmt::Set(dict, TExpr { kind: TKind::Dict(vec![]), ty: unknown, span }));
         for other in &trees[1..] {
             let [a, b] = [&first, other].map(|d| builtin(Builtin::len, vec![d.clone()], Ty::int(), span));
-            let message = Some(string("the dicts have different keys", span));
-            self.out.push(TStmt::Assert { test: int_test(CmpOp::Eq, a, b, span), message, span });
+            let (test, message) =
+                (int_test(CmpOp::Eq, a, b, span), Some(string("the dicts have different keys", span)));
+            self.out.push(TStmt::Assert { test, message, span });
         }
         let mut found = Ty::Error;
         self.run(Seq::Value(first), span, &Default::default(), &mut |cx, key| {
@@ -142,10 +143,8 @@ impl Cx<'_> {
         if found.is_error() {
             return error_at(span);
         }
-        let found = match self.escape(&found, before, "n") {
-            Ty::Int(_) => Ty::int(),
-            other => other,
-        };
+        let found = self.escape(&found, before, "n");
+        let found = if let Ty::Int(_) = found { Ty::int() } else { found };
         let ty = Ty::Dict(key, Box::new(found));
         self.refine_slot(super::env::Slot::Local(dict), &ty);
         TExpr { kind: TKind::Local(dict), ty, span }

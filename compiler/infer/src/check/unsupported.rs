@@ -3,7 +3,7 @@
 use super::cx::Cx;
 use super::names::Meaning;
 use crate::known_elsewhere;
-use crate::members::{dotted, members};
+use crate::members::dotted;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Expr, ExprKind};
 
@@ -97,13 +97,5 @@ impl Cx<'_> {
         let d = d.note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
         self.report(d);
         Decorator::Broken
-    }
-
-    /// E0501 for a directive that does not exist.
-    pub fn unknown_directive(&self, name: &str, span: Span) -> Diagnostic {
-        let d = Diagnostic::new(Code::E0501, span, format!("there is no schedule directive `{name}`"));
-        let all = members("schedule");
-        let list = |d: Diagnostic| d.note(format!("directives are {}", all.join(", ")));
-        d.did_you_mean(span, name, all.iter().map(String::as_str), list)
     }
 }
