@@ -241,6 +241,14 @@ codes! {
     W0108;
     /// A statement that is never reached
     W0109;
+    /// A new value that nothing reads
+    W0110;
+    /// Two names for the rows of one tensor
+    W0111;
+    /// Axes that exchange nothing
+    W0112;
+    /// A computed float that is compared to the last bit
+    W0113;
     /// A collective with nothing to do
     W0401;
     /// An axis of a mesh that lies across nodes, while one with less to move lies inside

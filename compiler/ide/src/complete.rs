@@ -12,7 +12,6 @@ use tessera_core::builtins;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::ExprKind;
 use tessera_grammar::token::{KEYWORDS, Tok, Token};
-use tessera_infer::check::modules;
 use tessera_infer::db::{Database, Entity, Item, Target};
 use tessera_ops::surface;
 use tessera_resolve::names::Kind;
@@ -206,7 +205,7 @@ fn imports(cx: &Analysis, root: FileId, text: &str, tokens: &[Token]) -> Option<
                 "std" => std_modules(),
                 module => {
                     let prefix = format!("{module}.");
-                    modules::members(module)
+                    tessera_infer::members::members(module)
                         .into_iter()
                         .filter(|m| builtins_module(&prefix, m))
                         .map(|m| plain(&m, Sort::Module))
@@ -253,7 +252,7 @@ fn of_file(cx: &Analysis, id: FileId) -> Vec<Completion> {
 }
 
 fn of_module(cx: &Analysis, item: Item, module: &std::sync::Arc<str>) -> Vec<Completion> {
-    let names: BTreeSet<String> = modules::members(module).into_iter().collect();
+    let names: BTreeSet<String> = tessera_infer::members::members(module).into_iter().collect();
     let of = Symbol::Module(module.clone());
     let one = |name: String| Some(of_symbol(cx, &name, &cx.member(item, &of, &name, &[])?));
     names.into_iter().filter_map(one).collect()

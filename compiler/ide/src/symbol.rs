@@ -176,7 +176,7 @@ impl Analysis<'_> {
         {
             return self.top(*id, &name);
         }
-        modules::members(module).contains(&name.to_string()).then(|| Symbol::Builtin(dotted.into()))
+        tessera_infer::members::members(module).contains(&name.to_string()).then(|| Symbol::Builtin(dotted.into()))
     }
 
     fn of_spot(&self, item: Item, spot: Spot) -> Option<Symbol> {
@@ -227,7 +227,7 @@ impl Analysis<'_> {
         }
         match self.file(file)?.imports(self.db).get(&dotted) {
             Some(Target::File(id)) => Some(Symbol::File(*id)),
-            _ => modules::members(&dotted).first().map(|_| Symbol::Module(dotted.clone())),
+            _ => tessera_infer::members::members(&dotted).first().map(|_| Symbol::Module(dotted.clone())),
         }
     }
 

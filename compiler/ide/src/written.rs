@@ -165,7 +165,7 @@ fn built_in(name: &str) -> Option<Call> {
     if let Some(row) = call_text(name) {
         return by_rule(row);
     }
-    if let Some(def) = tessera_infer::check::modules::operator(name) {
+    if let Some(def) = tessera_infer::members::operator(name) {
         return Some(operator(def));
     }
     // What tile programs have of operators.

@@ -2,6 +2,8 @@
 //! (W0106), random keys that are used twice (W0107), variables that nothing reads (W0108), statements that are never reached
 //! (W0109). Only what is certain is said.
 
+use crate::lost_values::lost_values;
+use crate::mistaken::mistaken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
@@ -40,10 +42,13 @@ pub struct Imports<'a> {
     pub only_names: fn(&str) -> bool,
 }
 
-/// What is careless in an item by itself: variables that nothing reads, statements that are never reached.
+/// What is careless in an item by itself: variables and new values that nothing reads, statements that are never reached,
+/// expressions that are mistaken for others.
 pub fn of_item(stmts: &[Stmt], names: &Names) -> Vec<Diagnostic> {
     let mut out = vec![];
     unread_variables(stmts, names, &mut out);
+    out.extend(lost_values(stmts, names));
+    out.extend(mistaken(stmts));
     unreached(stmts, &mut out);
     out
 }

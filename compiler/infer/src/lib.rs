@@ -1,6 +1,10 @@
 //! From syntax to Core: names, types, sizes, layouts, effects.
 
 mod circles;
+mod known_elsewhere;
+pub mod members;
+mod lost_values;
+mod mistaken;
 pub mod careless;
 pub mod session;
 pub mod db;

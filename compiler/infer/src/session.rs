@@ -332,10 +332,10 @@ impl Assembly<'_> {
                 }
                 let template = inst.template && !is_lambda(db, data);
                 let lambda = inst.template && !template;
-                // What is said of a directive does not depend on the call, nor whether a statement has an effect.
+                // What is said of a directive does not depend on the call, nor whether a statement has an effect, nor of two names.
                 let class = &d.code.name()[1..3];
                 let directive = class == "05" && d.code != tessera_base::Code::E0505;
-                let for_itself = directive || d.code == tessera_base::Code::W0106;
+                let for_itself = directive || [tessera_base::Code::W0106, tessera_base::Code::W0111].contains(&d.code);
                 found.push(match (template || lambda) && !for_itself {
                     true if call.span.item != d.span.item || template => self.at_call(d, &call),
                     _ => d.clone(),
@@ -398,8 +398,10 @@ impl Assembly<'_> {
                 (effects.get(&need.inst), self.reached.insts.get(&need.inst))
             {
                 let message = format!("`{}` is not a graph function: {why}", callee.checked.inst.name);
-                self.diagnostics
-                    .push(Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this"));
+                let d = Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this");
+                let help =
+                    "what is called here only computes tensors: do the rest before or behind it, or in a `for` loop";
+                self.diagnostics.push(d.help(help));
             }
         }
     }

@@ -110,7 +110,12 @@ pub fn format(cx: &Context, word: u64, ty: TypeId, spec: &str) -> Result<String,
             // SAFETY: a word of type tensor.
             let t = unsafe { tensor(word) };
             if t.rank() != 0 {
-                return Err(no_format("a tensor that is not a scalar", spec));
+                let mut fault = no_format("a tensor that is not a scalar", spec);
+                fault.notes.push(
+                    "format its elements one by one, as in `{x[0]:.3f}`; without one it shows up to eight digits"
+                        .into(),
+                );
+                return Err(fault);
             }
             match tensor_print::element(t, 0) {
                 Element::Int(x) => parsed.int(x),

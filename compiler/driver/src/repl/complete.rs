@@ -8,7 +8,6 @@ use tessera_base::DType;
 use tessera_core::builtins;
 use tessera_core::ty::Ty;
 use tessera_grammar::token::KEYWORDS;
-use tessera_infer::check::modules;
 use tessera_infer::db::Entity;
 use tessera_ops::surface;
 
@@ -96,7 +95,7 @@ impl Known {
         if module == "std" {
             return tessera_ide::library::modules().map(str::to_owned).collect();
         }
-        modules::members(&module)
+        tessera_infer::members::members(&module)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::container_literals::{Wanted, is_written_out};
 use super::cx::{Cx, error_at};
+use crate::known_elsewhere;
+use crate::members::arguments;
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span, bug};
 use tessera_core::builtins::{CallText, call_text};
@@ -119,9 +121,14 @@ impl Cx<'_> {
         declared: Option<Span>,
     ) -> Option<Vec<Option<TExpr>>> {
         let mut out: Vec<Option<TExpr>> = params.iter().map(|_| None).collect();
-        let declare = |d: Diagnostic| match declared {
-            Some(at) => d.with_label(at, "declared here"),
-            None => d,
+        // `optim.adam(w)`, `nn.linear(key, 2, 3)`: the library has a function that makes what this one takes.
+        let init = declared.and_then(|at| self.of_same_file(at.item, format!("{function}_init")));
+        let declare = |d: Diagnostic| {
+            let d = if let Some(at) = declared { d.with_label(at, "declared here") } else { d };
+            match &init {
+                Some(init) if d.code == Code::E0104 => d.help(format!("`{init}(…)` makes one with its first values")),
+                _ => d,
+            }
         };
         let positional: Vec<usize> = (0..params.len()).filter(|&i| params[i].kind == ParamKind::Plain).collect();
         let rest = params.iter().position(|p| p.kind == ParamKind::Rest);
@@ -170,6 +177,10 @@ impl Cx<'_> {
                         name.span,
                         format!("`{function}` has no parameter `{}`", name.text),
                     );
+                    if let Some(help) = known_elsewhere::parameter(function, &name.text) {
+                        self.report(d.help(help));
+                        return None;
+                    }
                     // A parameter that has an argument is not meant.
                     let open = |i: &usize| out[*i].is_none() && !named.contains(&params[*i].name);
                     let open = (0..params.len()).filter(open).map(|i| &*params[i].name);
@@ -203,13 +214,5 @@ impl Cx<'_> {
             return None;
         }
         Some(out)
-    }
-}
-
-pub fn arguments(n: usize) -> String {
-    match n {
-        0 => "no arguments".into(),
-        1 => "1 argument".into(),
-        n => format!("{n} arguments"),
     }
 }

@@ -15,12 +15,20 @@ use tessera_types::tensor::GivenIndex;
 use tessera_types::unify::Role;
 
 impl Cx<'_> {
-    pub fn assign_stmt(&mut self, targets: &[Expr], value: &Expr) {
+    pub fn assign_stmt(&mut self, targets: &[Expr], written: &Expr) {
         let place = targets.first().filter(|t| matches!(t.kind, ExprKind::Attr { .. } | ExprKind::Index { .. }));
-        let wanted = place.filter(|_| is_written_out(value)).and_then(|t| self.lvalue_ty(t));
-        let value = match wanted.and_then(|(_, ty)| self.functions_of(value, &ty)) {
+        let wanted = place.filter(|_| is_written_out(written)).and_then(|t| self.lvalue_ty(t));
+        let value = match wanted.and_then(|(_, ty)| self.functions_of(written, &ty)) {
             Some(value) => value,
-            None => self.value_for(targets.first(), value),
+            None => self.value_for(targets.first(), written),
+        };
+        let value = match crate::mistaken::no_pair(targets, written, &value) {
+            Some(d) => {
+                let value = if d.is_error() { error_at(value.span) } else { value };
+                self.report(d);
+                value
+            }
+            None => value,
         };
         match targets {
             [target] => self.assign_to(target, value),

@@ -28,10 +28,18 @@ impl Cx<'_> {
             && self.meaning_is_value(func)
         {
             let receiver = self.receiver(base);
-            return self.method(base, receiver, name, args, span);
+            let before = self.diagnostics.len();
+            let value = self.method(base, receiver, name, args, span);
+            self.hides(base, before);
+            return value;
         }
         match self.callee(func) {
-            Meaning::Value(value) => self.call_value(value, args, span),
+            Meaning::Value(value) => {
+                let before = self.diagnostics.len();
+                let value = self.call_value(value, args, span);
+                self.hides(func, before);
+                value
+            }
             Meaning::Def(item) => {
                 let value = self.def_value(item, func.span);
                 self.call_value(value, args, span)
@@ -68,6 +76,16 @@ impl Cx<'_> {
         }
     }
 
+    /// Says of what was reported of a variable that the name is one of the language, too.
+    fn hides(&mut self, e: &Expr, before: usize) {
+        if let (ExprKind::Name(name), Some(d)) = (&e.kind, self.diagnostics.get_mut(before))
+            && let Some(what) = crate::members::built_in(name)
+        {
+            d.notes
+                .push(format!("`{name}` is a variable here, and hides the {what} that is built in: use another name"));
+        }
+    }
+
     /// Whether `a.b` is an attribute of a value (and not a member of a module).
     fn meaning_is_value(&mut self, func: &Expr) -> bool {
         let ExprKind::Attr { base, .. } = &func.kind else { return false };
@@ -100,7 +118,10 @@ impl Cx<'_> {
                     _ if ty.is_tensor() || matches!(ty, Ty::List(_)) => {
                         d.help_about("index with square brackets: `{x}[i]`", &[("x", callee.span)])
                     }
-                    _ => d,
+                    _ => match &ty {
+                        Ty::Struct(s) => self.called_struct(d, s, callee.span),
+                        _ => d,
+                    },
                 };
                 self.fail(d.with_label(callee.span, format!("this is `{ty}`")))
             }

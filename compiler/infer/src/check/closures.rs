@@ -118,7 +118,7 @@ impl Cx<'_> {
             let d = Diagnostic::new(
                 Code::E0204,
                 span,
-                format!("`{}` takes {} and `{to}` is needed", sig.name, super::args::arguments(sig.params.len())),
+                format!("`{}` takes {} and `{to}` is needed", sig.name, crate::members::arguments(sig.params.len())),
             )
             .with_label(sig.head, "declared here");
             return self.fail(d);

@@ -3,8 +3,8 @@
 use super::args::{Slot, Value};
 use super::block_directives::Consumers;
 use super::cx::Cx;
-use super::modules::members;
 use super::names::Meaning;
+use crate::members::members;
 use std::sync::Arc;
 use tessera_base::limits::Unused;
 use tessera_base::{Code, Diagnostic, Limits, Span};

@@ -358,7 +358,7 @@ impl Cx<'_> {
             },
             ty => {
                 let d = Diagnostic::new(Code::E0103, name.span, format!("`{ty}` has no field `{}`", name.text));
-                let methods = super::methods::names(&ty);
+                let methods = crate::members::methods(&ty);
                 let d = match methods.iter().any(|m| *m == *name.text) {
                     true => d.help(format!("call it: `.{}(…)`", name.text)),
                     false => d.did_you_mean(name.span, &name.text, methods.iter().map(String::as_str), |d| match &ty {

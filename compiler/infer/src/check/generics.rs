@@ -68,7 +68,7 @@ impl AnnotScope<'_, '_> {
     }
 
     fn struct_at(&mut self, base: &Expr) -> Option<Arc<StructDef>> {
-        let name = super::unsupported::dotted(base)?;
+        let name = crate::members::dotted(base)?;
         match self.name(&name, base.span) {
             NameMeaning::Struct { .. } => {
                 let id = self.find_struct(&name, base.span)?;

@@ -76,7 +76,7 @@ fn in_place(target: &Expr, out: &mut BTreeSet<Arc<str>>) {
 fn changed_by_calls(e: &Expr, out: &mut BTreeSet<Arc<str>>) {
     if let ExprKind::Call { func, .. } = &e.kind
         && let ExprKind::Attr { base, name } = &func.kind
-        && super::methods::CHANGE.contains(&&*name.text)
+        && crate::members::CHANGE.contains(&&*name.text)
     {
         out.extend(root_name(base));
     }

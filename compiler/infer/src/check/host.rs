@@ -3,10 +3,10 @@
 use super::args::{Slot, Value};
 use super::cx::{Cx, behind, boolean, builtin, error_at, int, string};
 use super::iterate::Seq;
-use super::modules::operator;
 use super::names::Meaning;
 use super::scalars::{as_float, as_int};
 use super::types::erase;
+use crate::members::operator;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Size, Span};
 use tessera_core::builtins;

@@ -7,30 +7,13 @@ use super::cx::{Cx, builtin, error_at, int, none, read};
 use super::env;
 use super::scalars::as_int;
 use super::types::{erase, fill, same_slot};
+use crate::members::no_method;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_core::builtins::{self, CALLS, call_text};
+use tessera_core::builtins::{self, call_text};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, Name};
 use tessera_types::unify::{JoinKind, Role, join};
-
-/// The methods that change a list or dict.
-pub const CHANGE: &[&str] = &["append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "update"];
-
-/// The methods of a type.
-pub fn names(ty: &Ty) -> Vec<String> {
-    let of = |prefix: &str| CALLS.iter().filter_map(|c| c.name.strip_prefix(prefix)).map(str::to_owned).collect();
-    match ty {
-        Ty::Str => {
-            let rows = builtins::rows().filter_map(|r| r.name().strip_prefix("str.").map(str::to_owned));
-            rows.chain(["format".to_owned()]).collect()
-        }
-        Ty::List(_) => of("list."),
-        Ty::Dict(..) => of("dict."),
-        Ty::Tensor(_) | Ty::AnyTensor => tessera_ops::surface::methods().map(str::to_owned).collect(),
-        _ => vec![],
-    }
-}
 
 impl Cx<'_> {
     /// The value before the dot of a method call.
@@ -60,24 +43,10 @@ impl Cx<'_> {
             }
             ty => {
                 self.args(args);
-                let d = self.no_method(&ty, name);
+                let d = no_method(&ty, name);
                 self.fail(d)
             }
         }
-    }
-
-    fn no_method(&self, ty: &Ty, name: &Name) -> Diagnostic {
-        let d = Diagnostic::new(Code::E0103, name.span, format!("`{ty}` has no method `{}`", name.text));
-        let all = names(ty);
-        d.did_you_mean(name.span, &name.text, all.iter().map(String::as_str), |d| match (ty, &*name.text) {
-            (Ty::List(_), "add" | "push" | "push_back") => d.fix("it is called `append`", name.span, "append"),
-            (Ty::Dict(..), "has_key" | "contains") => d.help("write `key in d`"),
-            (Ty::Struct(_), _) => d
-                .note("structs have no methods: functions take them as parameters")
-                .help(format!("write `{}(x, …)`", name.text)),
-            _ if all.is_empty() => d,
-            _ => d.note(format!("it has {}", all.join(", "))),
-        })
     }
 
     fn str_method(&mut self, mut receiver: TExpr, name: &Name, args: &[Arg], span: Span) -> TExpr {
@@ -97,7 +66,7 @@ impl Cx<'_> {
             return self.format_method(&template, values, span);
         }
         let Some(row) = builtins::find(&format!("str.{}", name.text)) else {
-            let d = self.no_method(&Ty::Str, name);
+            let d = no_method(&Ty::Str, name);
             return self.fail(d);
         };
         let mut all = vec![Value { name: None, value: receiver }];
@@ -109,7 +78,7 @@ impl Cx<'_> {
         let word = &*name.text;
         if call_text(&format!("list.{word}")).is_none() {
             self.args(args);
-            let d = self.no_method(&list.ty, name);
+            let d = no_method(&list.ty, name);
             return self.fail(d);
         }
         let slots = Slot::built_in(&format!("list.{word}"));
@@ -221,7 +190,7 @@ impl Cx<'_> {
         let word = &*name.text;
         if call_text(&format!("dict.{word}")).is_none() {
             self.args(args);
-            let d = self.no_method(&dict.ty, name);
+            let d = no_method(&dict.ty, name);
             return self.fail(d);
         }
         let mut slots = Slot::built_in(&format!("dict.{word}"));

@@ -3,6 +3,8 @@
 use super::cx::Cx;
 use super::names::Meaning;
 use crate::db::{self, Db, Entity, File, Target, is_builtin_module};
+use crate::known_elsewhere;
+use crate::members::{is_builtin_member, members};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Span};
@@ -94,53 +96,6 @@ fn has_member(db: &dyn Db, id: FileId, member: &str) -> bool {
     db::file_of(db, id).is_some_and(|f| db::in_scope(db, f, member).is_known())
 }
 
-/// The operator that a member of `op` or `random` names.
-pub fn operator(dotted: &str) -> Option<&'static surface::OpDef> {
-    match dotted.strip_prefix("op.") {
-        Some(name) => surface::find(name),
-        None if dotted.starts_with("random.") => surface::find(dotted),
-        None => None,
-    }
-}
-
-fn is_builtin_member(module: &str, member: &str) -> bool {
-    let dotted = format!("{module}.{member}");
-    operator(&dotted).is_some()
-        || builtins::find(&dotted).is_some()
-        || builtins::CONSTANTS.iter().any(|(n, _)| *n == dotted)
-        || builtins::MEMBERS.iter().any(|(m, names)| *m == module && names.contains(&member))
-}
-
-/// Every member of a built-in module, for "did you mean".
-pub fn members(module: &str) -> Vec<String> {
-    let prefix = format!("{module}.");
-    let mut out: Vec<String> = vec![];
-    match module {
-        "tessera" => out.extend(builtins::MODULES.iter().map(|m| m.to_string())),
-        "std" => out.extend(builtins::LIBRARY.iter().map(|m| m.to_string())),
-        _ => {}
-    }
-    out.extend(surface::all().filter_map(|def| match module {
-        "op" => (!def.name.contains('.')).then(|| def.name.to_string()),
-        _ => def.name.strip_prefix(&prefix).map(str::to_owned),
-    }));
-    out.extend(builtins::rows().filter_map(|r| r.name().strip_prefix(&prefix).map(str::to_owned)));
-    out.extend(builtins::CONSTANTS.iter().filter_map(|(n, _)| n.strip_prefix(&prefix).map(str::to_owned)));
-    out.extend(
-        builtins::MEMBERS
-            .iter()
-            .filter(|(m, _)| *m == module)
-            .flat_map(|(_, names)| names.iter().map(|n| n.to_string())),
-    );
-    if module == "dist" {
-        out.push("collective".into());
-    }
-    out
-}
-
-/// What programs of Python import where a program of Tessera imports nothing.
-const PYTHON: [&str; 7] = ["numpy", "torch", "jax", "tensorflow", "keras", "flax", "scipy"];
-
 impl Cx<'_> {
     /// Reports what is wrong with an import; its names are in the module's scope already.
     pub fn import(&mut self, stmt: &Stmt) {
@@ -231,10 +186,8 @@ impl Cx<'_> {
             }
             _ => {
                 let d = Diagnostic::new(Code::E0102, span, format!("there is no module `{module}`"));
-                if path.first().is_some_and(|n| PYTHON.contains(&&*n.text)) {
-                    let d = d.note("a program imports modules of Tessera, not of Python");
-                    let d = d.help("operators are in `op`, without an import; layers, optimisers and data in `std.nn`, `std.optim`, `std.data`");
-                    self.report(d);
+                if let Some(help) = known_elsewhere::module(module) {
+                    self.report(d.note("a program imports modules of Tessera, not of Python").help(help));
                     return false;
                 }
                 let alone = if path.len() == 1 { builtins::MODULES } else { &[] };
@@ -271,9 +224,12 @@ impl Cx<'_> {
             _ => "member",
         };
         if module == "schedule" {
-            return self.unknown_directive(name, span);
+            return crate::members::unknown_directive(name, span);
         }
         let d = Diagnostic::new(Code::E0102, span, format!("`{module}` has no {word} `{name}`"));
+        if let Some(help) = known_elsewhere::member(module, name) {
+            return d.help(help);
+        }
         if let Some(def) = surface::all().find(|d| module == "op" && d.known_as.contains(&name)) {
             return d.fix(format!("the operator is called `{}`", def.name), span, def.name);
         }

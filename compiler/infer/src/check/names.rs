@@ -4,6 +4,7 @@ use super::cx::{Cx, read};
 use super::env::{Bad, Slot};
 use super::types::BUILTIN_ITEM;
 use crate::db::{self, Entity, File};
+use crate::known_elsewhere;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, SizeVar, Span};
 use tessera_core::builtins;
@@ -274,25 +275,11 @@ impl Cx<'_> {
     /// E0101, with what may be meant.
     pub fn undefined(&self, name: &str, span: Span) -> Diagnostic {
         let d = Diagnostic::new(Code::E0101, span, format!("`{name}` is not defined"));
-        match name {
-            "true" | "false" | "none" | "null" | "nil" => {
-                let right = match name {
-                    "true" => "True",
-                    "false" => "False",
-                    _ => "None",
-                };
-                return d.fix(format!("it is spelled `{right}`"), span, right);
-            }
-            "np" | "numpy" | "torch" | "jnp" | "jax" | "tf" | "nn" | "F" => {
-                return d.help("the operators are in `op`, layers and losses in `std`");
-            }
-            "type" => {
-                return d.help("types are known before the program runs: use `isinstance`, or `:type` at the prompt");
-            }
-            "input" | "open" => return d.help("files are read with `io.read_text(path)`, arguments are in `sys.args`"),
-            "jit" | "compile" => return d.help("not needed: every program is compiled, whole and before it runs"),
-            "self" | "super" | "object" => return d.note("there are no methods: functions take structs as parameters"),
-            _ => {}
+        if let Some(right) = known_elsewhere::word(name) {
+            return d.fix(format!("it is spelled `{right}`"), span, right);
+        }
+        if let Some(help) = known_elsewhere::name(name) {
+            return d.help(help);
         }
         let scope = db::scope(self.db, self.file);
         let item = db::item_of(self.db, span.item);
@@ -307,7 +294,7 @@ impl Cx<'_> {
         if tessera_ops::surface::find(name).is_some() && !name.contains('.') {
             return d.fix(format!("operators are in `op`: `op.{name}`"), span, format!("op.{name}"));
         }
-        if let Some(m) = builtins::MODULES.iter().find(|m| super::modules::members(m).iter().any(|n| n == name)) {
+        if let Some(m) = builtins::MODULES.iter().find(|m| crate::members::members(m).iter().any(|n| n == name)) {
             return d.fix(format!("it is in `{m}`"), span, format!("{m}.{name}"));
         }
         d.did_you_mean(span, name, all, |d| match tessera_ops::surface::suggest(name) {
@@ -391,7 +378,7 @@ impl Cx<'_> {
                 return TExpr { kind: TKind::DType(DType::Bool), ty: Ty::DType(Some(DType::Bool)), span };
             }
             Meaning::Builtin(name) => {
-                if super::modules::operator(&name).is_some()
+                if crate::members::operator(&name).is_some()
                     || builtins::find(&name).is_some()
                     || builtins::FUNCTIONS.contains(&&*name)
                 {

@@ -7,7 +7,7 @@ use super::annots::SigTypes;
 use super::cx::{Cx, error_at};
 use super::inst::Callee;
 use super::misplaced::axes;
-use super::unsupported::dotted;
+use crate::members::dotted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Mesh, Monoid, Own, Sharding, Size, SizeVar, Span, TensorType};

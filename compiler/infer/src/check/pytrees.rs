@@ -1,11 +1,11 @@
-//! `tree.map`, `tree.leaves`, `tree.zip`: over structs, tuples and lists, written out along the
+//! `tree.map`, `tree.leaves`, `tree.zip`: over structs, tuples, lists and dicts, written out along the
 //! type.
 
 use super::args::Value;
-use super::cx::{Cx, error_at, int};
-use super::iterate::{Seq, tuple};
+use super::cx::{Cx, builtin, error_at, int, string};
+use super::iterate::{Seq, int_test, tuple};
 use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::{CmpOp, Code, Diagnostic, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::{StructTy, Ty};
 
@@ -108,8 +108,53 @@ impl Cx<'_> {
                 }
                 self.map_lists(f, trees, span)
             }
+            Ty::Dict(..) => {
+                if let Some(other) = trees.iter().find(|t| !matches!(&t.ty, Ty::Dict(..))) {
+                    return self.other_form(&first, other, span);
+                }
+                self.map_dicts(f, trees, span)
+            }
             _ => f(self, trees),
         }
+    }
+
+    /// The others have the keys of the first, in whatever order.
+    fn map_dicts(&mut self, f: &mut dyn FnMut(&mut Self, Vec<TExpr>) -> TExpr, trees: Vec<TExpr>, span: Span) -> TExpr {
+        let (first, before) = (trees[0].clone(), self.sizes.next_id());
+        let Ty::Dict(key, _) = first.ty.clone() else { return error_at(span) };
+        let unknown = Ty::Dict(key.clone(), Box::new(Ty::Unknown));
+        let dict = self.temp("dict", unknown.clone(), span);
+        self.out.push(TStmt::Set(dict, TExpr { kind: TKind::Dict(vec![]), ty: unknown, span }));
+        for other in &trees[1..] {
+            let [a, b] = [&first, other].map(|d| builtin(Builtin::len, vec![d.clone()], Ty::int(), span));
+            let (test, message) =
+                (int_test(CmpOp::Eq, a, b, span), Some(string("the dicts have different keys", span)));
+            self.out.push(TStmt::Assert { test, message, span });
+        }
+        let mut found = Ty::Error;
+        self.run(Seq::Value(first), span, &Default::default(), &mut |cx, key| {
+            let key = cx.save("key", key);
+            let parts = trees.iter().map(|t| cx.value_at(t, &key, span)).collect();
+            let value = cx.map_trees(f, parts, span);
+            found = value.ty.clone();
+            let place = TLvalue { root: TRoot::Local(dict), steps: vec![TStep::Key(key)] };
+            cx.out.push(TStmt::Mutate { place, change: TChange::Set(value), span });
+        });
+        if found.is_error() {
+            return error_at(span);
+        }
+        let found = self.escape(&found, before, "n");
+        let found = if let Ty::Int(_) = found { Ty::int() } else { found };
+        let ty = Ty::Dict(key, Box::new(found));
+        self.refine_slot(super::env::Slot::Local(dict), &ty);
+        TExpr { kind: TKind::Local(dict), ty, span }
+    }
+
+    fn value_at(&mut self, dict: &TExpr, key: &TExpr, span: Span) -> TExpr {
+        let Ty::Dict(_, value) = &dict.ty else { return error_at(span) };
+        let ty = self.element(value);
+        let value = TExpr { kind: TKind::Index(Box::new(dict.clone()), Box::new(key.clone())), ty, span };
+        self.save("leaf", value)
     }
 
     fn map_lists(&mut self, f: &mut dyn FnMut(&mut Self, Vec<TExpr>) -> TExpr, trees: Vec<TExpr>, span: Span) -> TExpr {
@@ -176,6 +221,10 @@ impl Cx<'_> {
                 });
                 ok
             }
+            Ty::Dict(_, value) => {
+                let values = builtin(Builtin::dict_values, vec![tree], Ty::List(value), span);
+                self.add_leaves(values, list, element, span)
+            }
             Ty::None => true,
             ty => {
                 let plain = if let Ty::Int(_) = ty { Ty::int() } else { ty.clone() };
@@ -185,7 +234,10 @@ impl Cx<'_> {
                         span,
                         format!("the leaves have different types: `{element}` and `{ty}`"),
                     )
-                    .note("a list has one element type");
+                    .note("a list has one element type")
+                    .help(
+                        "`tree.map(f, t)` goes over leaves of several types; convert them, or list those of one type",
+                    );
                     self.report(d);
                     return false;
                 };

@@ -205,6 +205,9 @@ impl Cx<'_> {
                 let d = Diagnostic::new(Code::E0204, span, format!("`{ty}` is neither true nor false"));
                 self.fail(match &x.ty {
                     Ty::FnRef(_) | Ty::Fn(..) => d.help("call it"),
+                    Ty::Tuple(ts) if matches!(ts[..], [_, Ty::Str]) => {
+                        d.help("`assert` has no parentheses: `assert condition, message`")
+                    }
                     _ => d.help("compare it with something"),
                 })
             }

@@ -366,6 +366,7 @@ impl Cx<'_> {
                         .help("files are read and written as a whole: `io.read_text(path)`");
                         self.report(d);
                     }
+                    target.iter().for_each(|t| self.assign_to(t, error_at(t.span)));
                 }
             }
         }

@@ -10,6 +10,7 @@ use super::generics::{self, GenericKind, dtype_in, is_ragged, kind_of, type_in};
 use super::size_checks::{SizeClaim, has_sizes};
 use super::types::has_unknown;
 use crate::db;
+use crate::known_elsewhere;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, ItemId, Size, SizeVar, Span, TensorType};
@@ -193,16 +194,25 @@ impl Cx<'_> {
 
     /// The function beside a struct that makes one: `layer_norm_init` of `LayerNorm`.
     fn initialiser(&self, id: ItemId, name: &str) -> Option<String> {
-        let mut init = String::new();
-        for (i, c) in name.char_indices() {
-            if c.is_uppercase() && i > 0 {
-                init.push('_');
-            }
-            init.extend(c.to_lowercase());
-        }
-        init.push_str("_init");
+        self.of_same_file(id, format!("{}_init", known_elsewhere::in_lower_case(name)))
+    }
+
+    /// The name, if the file of an item defines it.
+    pub fn of_same_file(&self, id: ItemId, name: String) -> Option<String> {
         let file = db::file_of(self.db, db::item_of(self.db, id)?.file(self.db))?;
-        db::scope(self.db, file).names.contains_key(init.as_str()).then_some(init)
+        db::scope(self.db, file).names.contains_key(name.as_str()).then_some(name)
+    }
+
+    /// What is to be done where a value of a struct is called.
+    pub fn called_struct(&self, d: Diagnostic, s: &StructTy, span: Span) -> Diagnostic {
+        let d = d.note("structs have no methods: functions take them as parameters");
+        match self.of_same_file(ItemId(s.item), known_elsewhere::in_lower_case(&s.name)) {
+            Some(f) => d.help_about(&format!("call the function that takes it: `{f}({{m}}, …)`"), &[("m", span)]),
+            None => d.help_about(
+                &format!("write a function: `def apply(m: {}, …)`, and `apply({{m}}, …)`", s.name),
+                &[("m", span)],
+            ),
+        }
     }
 
     fn construct_of(

@@ -1,8 +1,9 @@
 //! What the language has and this compiler not yet: refused by name, with the reason.
 
 use super::cx::Cx;
-use super::modules::members;
 use super::names::Meaning;
+use crate::known_elsewhere;
+use crate::members::dotted;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_grammar::ast::{Expr, ExprKind};
 
@@ -87,26 +88,14 @@ impl Cx<'_> {
             Some(Meaning::Broken) => return Decorator::Broken,
             _ => {}
         }
-        let d = Diagnostic::new(Code::E0690, e.span, "this decorator is not one that the language has")
-            .note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
+        let d = Diagnostic::new(Code::E0690, e.span, "this decorator is not one that the language has");
+        let last = dotted(name).unwrap_or_default();
+        if let Some(help) = known_elsewhere::decorator(last.rsplit('.').next().unwrap_or("")) {
+            self.report(d.help(help));
+            return Decorator::Broken;
+        }
+        let d = d.note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
         self.report(d);
         Decorator::Broken
-    }
-
-    /// E0501 for a directive that does not exist.
-    pub fn unknown_directive(&self, name: &str, span: Span) -> Diagnostic {
-        let d = Diagnostic::new(Code::E0501, span, format!("there is no schedule directive `{name}`"));
-        let all = members("schedule");
-        let list = |d: Diagnostic| d.note(format!("directives are {}", all.join(", ")));
-        d.did_you_mean(span, name, all.iter().map(String::as_str), list)
-    }
-}
-
-/// `a.b.c` as one name.
-pub fn dotted(e: &Expr) -> Option<String> {
-    match &e.kind {
-        ExprKind::Name(n) => Some(n.to_string()),
-        ExprKind::Attr { base, name } => Some(format!("{}.{}", dotted(base)?, name.text)),
-        _ => None,
     }
 }

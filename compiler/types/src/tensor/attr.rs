@@ -101,6 +101,10 @@ fn no_attribute(t: &TensorType, base_span: Span, name: &Name) -> Diagnostic {
     let d = Diagnostic::new(Code::E0103, name.span, format!("a tensor has no attribute `{}`", name.text))
         .with_label(base_span, t.to_string());
     if ATTRIBUTES.contains(&&*name.text) {
+        let d = match &*name.text {
+            "size" => d.help_about("one size is `{x}.shape[0]`, all of them are `{x}.shape`", &[("x", base_span)]),
+            _ => d,
+        };
         return Diagnostic { message: format!("`{}` of a tensor is no method", name.text), ..d }
             .help_about(&format!("leave the parentheses out: `{{x}}.{}`", name.text), &[("x", base_span)]);
     }
@@ -130,7 +134,6 @@ fn elsewhere(name: &str) -> Option<&'static str> {
         "bfloat16" => "convert with `x.to(bf16)`",
         "double" => "convert with `x.to(f64)`",
         "long" | "int" => "convert with `x.to(i64)`; a number is read with `int(x)`",
-        "view" => "`x.reshape(…)`",
         "unsqueeze" => "add a dim with an index: `x[None]`, `x[:, None]`",
         "clone" => "values do not share, so `y = x` is a copy; `x.copy()` says it",
         "detach" => "`autodiff.stop_gradient(x)`",

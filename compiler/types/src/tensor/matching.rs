@@ -97,6 +97,7 @@ pub fn match_args(def: &OpDef, given: Vec<Given>, name_span: Span) -> Result<Mat
             Some(Some(first)) if keyed && matches!(first.ty, Ty::Tuple(_) | Ty::Int(_) | Ty::List(_)) => {
                 d.help(format!("the first argument is the key: `{}(random.key(0), …)`", shown(def)))
             }
+            None | Some(None) if keyed => d.help("a key is made of a number: `random.key(0)`"),
             _ => d,
         });
     }
@@ -137,9 +138,25 @@ fn parameter(def: &OpDef, name: &str) -> Option<usize> {
     })
 }
 
+/// What keywords of NumPy and PyTorch are for.
+fn elsewhere(keyword: &str) -> Option<&'static str> {
+    Some(match keyword {
+        "device" => "leave it out: the compiler places values (`tessera run --target …`)",
+        "requires_grad" => "leave it out: gradients are computed where `autodiff.grad(f)` asks for them",
+        "unbiased" | "correction" => "`ddof=1` divides by one less, as PyTorch does by default",
+        "out" | "inplace" => "operators give new values: bind the result",
+        "generator" => "the first argument is the key: `random.key(0)`",
+        "training" => "leave the operator out where nothing is trained",
+        _ => return None,
+    })
+}
+
 fn unknown_keyword(def: &OpDef, name: &Name) -> Diagnostic {
     let text = format!("`{}` has no parameter `{}`", shown(def), name.text);
     let d = Diagnostic::new(Code::E0105, name.span, text).note(signature(def));
+    if let Some(help) = elsewhere(&name.text) {
+        return d.help(help);
+    }
     let names = def.params.iter().map(|p| p.name).chain(HINTS.iter().copied());
     d.did_you_mean(name.span, &name.text, names, |d| d)
 }
@@ -149,6 +166,7 @@ fn too_many(def: &OpDef, takes: usize, total: usize, extra: Span, name_span: Spa
     let text = format!("`{}` takes {takes} positional argument{s}, and {total} are given", shown(def));
     let d = Diagnostic::new(Code::E0104, name_span, text).with_label(extra, "one too many").note(signature(def));
     match def.params.iter().find(|p| p.keyword_only) {
+        _ if def.name == "einsum" => d.help("the equation comes first: `op.einsum(\"ij,jk->ik\", a, b)`"),
         Some(p) => d.help(format!("name it: `{}=…`", p.name)),
         None => d,
     }

@@ -92,6 +92,7 @@ fn operands(symbol: &str, op_span: Span, l: &TExpr, r: &TExpr) -> Result<(), Dia
     let other = if fits(l) { r } else { l };
     Err(match &other.ty {
         Ty::List(_) | Ty::Tuple(_) => d.help("make a tensor of the numbers: `op.array(…)`"),
+        Ty::None if matches!(symbol, "==" | "!=") => d.help("a tensor is never None, and `is None` asks for it"),
         Ty::None => d.help("a function that ends without `return` gives None"),
         Ty::FnRef(f) => d.help(format!("call the function: `{}(…)`", f.name)),
         Ty::Str => d.help("in text, write the tensor into an f-string: `f\"… {x}\"`"),

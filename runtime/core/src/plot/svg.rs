@@ -1,8 +1,13 @@
 //! A scene as SVG.
 
-use super::colors::Color;
+use super::colors::{Color, GRID, INK, WHITE};
 use super::shapes::{Anchor, Shape};
 use std::fmt::{Result, Write};
+
+/// Ground, ink and lines of the grid on a dark page, where a browser shows one. The names are of this program, since those
+/// of several pictures of a page are one space.
+const DARK: &str = "<style>@media (prefers-color-scheme: dark) { .tessera-ground { fill: #1e1e1e } .tessera-ink { fill: #dddddd } \
+                    .tessera-axis { stroke: #dddddd } .tessera-rule { stroke: #454545 } }</style>\n";
 
 /// The text of the file.
 pub fn write(scene: &[Shape], width: u32, height: u32) -> String {
@@ -10,6 +15,7 @@ pub fn write(scene: &[Shape], width: u32, height: u32) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"sans-serif\">\n"
     );
+    out.push_str(DARK);
     for shape in scene {
         // Writing to a string does not fail.
         let _ = one(&mut out, shape);
@@ -23,7 +29,7 @@ fn one(out: &mut String, shape: &Shape) -> Result {
         Shape::Rects { rects, fill, opacity, crisp } => {
             let looks = if *crisp { " shape-rendering=\"crispEdges\"" } else { "" };
             let opacity = if *opacity < 1.0 { format!(" fill-opacity=\"{}\"", short(*opacity)) } else { String::new() };
-            let looks = format!("fill=\"{}\"{opacity}{looks}", hex(*fill));
+            let looks = format!("{}fill=\"{}\"{opacity}{looks}", of_fill(*fill), hex(*fill));
             if let [[x, y, w, h]] = rects[..] {
                 let (x, y, w, h) = (short(x), short(y), short(w), short(h));
                 return writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" {looks}/>");
@@ -37,8 +43,10 @@ fn one(out: &mut String, shape: &Shape) -> Result {
         }
         Shape::Line { points, stroke, width } => {
             let all: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", short(*x), short(*y))).collect();
+            let class = of_stroke(*stroke);
             let (points, stroke, width) = (all.join(" "), hex(*stroke), short(*width));
-            let looks = format!("fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
+            let looks =
+                format!("{class}fill=\"none\" stroke=\"{stroke}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"");
             writeln!(out, "<polyline points=\"{points}\" {looks}/>")
         }
         Shape::Area { outline, fill, opacity } => {
@@ -63,7 +71,12 @@ fn one(out: &mut String, shape: &Shape) -> Result {
             };
             let (x, y) = (short(*x), short(*y));
             let turn = if *upwards { format!(" transform=\"rotate(-90 {x} {y})\"") } else { String::new() };
-            let looks = format!("font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"", short(*size), hex(*ink));
+            let looks = format!(
+                "{}font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"",
+                of_fill(*ink),
+                short(*size),
+                hex(*ink)
+            );
             writeln!(out, "<text x=\"{x}\" y=\"{y}\" {looks}{turn}>{}</text>", escaped(text))
         }
         Shape::Inside { field, shapes } => {
@@ -75,6 +88,24 @@ fn one(out: &mut String, shape: &Shape) -> Result {
             shapes.iter().try_for_each(|s| one(out, s))?;
             writeln!(out, "</svg>")
         }
+    }
+}
+
+/// What a colour of areas and letters is for, if it is another one on a dark page.
+fn of_fill(color: Color) -> &'static str {
+    match color {
+        WHITE => "class=\"tessera-ground\" ",
+        INK => "class=\"tessera-ink\" ",
+        _ => "",
+    }
+}
+
+/// The same of lines.
+fn of_stroke(color: Color) -> &'static str {
+    match color {
+        INK => "class=\"tessera-axis\" ",
+        GRID => "class=\"tessera-rule\" ",
+        _ => "",
     }
 }
 

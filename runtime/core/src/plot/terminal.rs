@@ -81,17 +81,30 @@ fn panel(panel: &Panel, columns: usize, rows: usize) -> Vec<String> {
     out
 }
 
-/// Dots, two in a column and four in a row of characters, over characters.
+/// What stands for the dots of each series, where there are several.
+const SIGNS: [char; 6] = ['o', 'x', '+', '*', '#', '%'];
+
+/// The sign of each layer: none where lines and the dots of one series are Braille.
+fn signs(panel: &Panel) -> Vec<Option<char>> {
+    let is_dots = |l: &&Layer| matches!(l.marks, Marks::Dots(_));
+    let several = panel.layers.iter().filter(is_dots).count() > 1;
+    let mut next = SIGNS.iter().copied().cycle();
+    panel.layers.iter().map(|l| if several && is_dots(&l) { next.next() } else { None }).collect()
+}
+
+/// Dots, two in a column and four in a row of characters, over characters, and signs over them.
 struct Cells {
     columns: usize,
     rows: usize,
     dots: Vec<u8>,
     below: Vec<char>,
+    above: Vec<Option<char>>,
 }
 
 impl Cells {
     fn new(columns: usize, rows: usize) -> Cells {
-        Cells { columns, rows, dots: vec![0; columns * rows], below: vec![' '; columns * rows] }
+        let n = columns * rows;
+        Cells { columns, rows, dots: vec![0; n], below: vec![' '; n], above: vec![None; n] }
     }
 
     /// A place in dots.
@@ -108,6 +121,15 @@ impl Cells {
                 row => row + 3 * (x % 2),
             };
             self.dots[y / 4 * self.columns + x / 2] |= 1 << bit;
+        }
+    }
+
+    /// A sign in the character around a dot.
+    fn sign(&mut self, (x, y): Place, sign: char) {
+        let (column, row) = (x.round() as i64 / 2, y.round() as i64 / 4);
+        let (Ok(column), Ok(row)) = (usize::try_from(column), usize::try_from(row)) else { return };
+        if column < self.columns && row < self.rows {
+            self.above[row * self.columns + column] = Some(sign);
         }
     }
 
@@ -149,11 +171,12 @@ impl Cells {
 
     fn row(&self, r: usize) -> String {
         let cells = r * self.columns..(r + 1) * self.columns;
-        let sign = |(&dots, &below): (&u8, &char)| match dots {
-            0 => below,
-            dots => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(below),
+        let sign = |i: usize| match (self.above[i], self.dots[i]) {
+            (Some(sign), _) => sign,
+            (None, 0) => self.below[i],
+            (None, dots) => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(self.below[i]),
         };
-        self.dots[cells.clone()].iter().zip(&self.below[cells]).map(sign).collect()
+        cells.map(sign).collect()
     }
 }
 
@@ -161,14 +184,19 @@ fn layers(panel: &Panel, columns: usize, rows: usize) -> Vec<String> {
     let (x, y) = panel.axes((columns / 12, rows / 3));
     let left = y.ticks.iter().map(|(_, t)| width_of(t)).max().unwrap_or(0);
     let cut = |name: &str| fitting(&plain(name), (columns / 3) as f64, |t| width_of(t) as f64);
-    let named = |l: &Layer| panel.names(l).then(|| cut(&l.name));
-    let names: Vec<Option<String>> = panel.layers.iter().map(named).collect();
+    let signs = signs(panel);
+    let signed = |name: String, sign: &Option<char>| match sign {
+        Some(sign) => format!("{sign} {name}"),
+        None => name,
+    };
+    let named = |(l, sign)| panel.names(l).then(|| signed(cut(&l.name), sign));
+    let names: Vec<Option<String>> = panel.layers.iter().zip(&signs).map(named).collect();
     let right = names.iter().flatten().map(|n| width_of(n) + 1).max().unwrap_or(0);
     let width = columns.saturating_sub(left + 2 + right).max(8);
     let mut cells = Cells::new(width, rows);
     let mut labels: Vec<Option<&str>> = vec![None; rows];
-    for (layer, name) in panel.layers.iter().zip(&names) {
-        let end = paint(layer, panel, (&x, &y), &mut cells);
+    for ((layer, sign), name) in panel.layers.iter().zip(&signs).zip(&names) {
+        let end = paint(layer, *sign, panel, (&x, &y), &mut cells);
         // The name stands where the layer ends, or in the nearest free row.
         if let (Some(name), Some(end)) = (name, end) {
             let at = (cells.dot(&end).1 / 4.0) as i64;
@@ -191,7 +219,7 @@ fn layers(panel: &Panel, columns: usize, rows: usize) -> Vec<String> {
 }
 
 /// Draws a layer and says where it ends.
-fn paint(layer: &Layer, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells) -> Option<Place> {
+fn paint(layer: &Layer, sign: Option<char>, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells) -> Option<Place> {
     let place = |p: &(f64, f64)| Some((x.place(p.0)?, y.place(p.1)?));
     let near = |p: Place| (p.0.clamp(0.0, 1.0), p.1.clamp(0.0, 1.0));
     match &layer.marks {
@@ -209,7 +237,10 @@ fn paint(layer: &Layer, panel: &Panel, (x, y): (&Axis, &Axis), cells: &mut Cells
             let places: Vec<Place> = points.iter().filter_map(place).collect();
             for p in places.iter().filter(|p| clip::stroke(**p, **p, 0.0).is_some()) {
                 let dot = cells.dot(p);
-                cells.line(dot, dot);
+                match sign {
+                    Some(sign) => cells.sign(dot, sign),
+                    None => cells.line(dot, dot),
+                }
             }
             places.last().copied().map(near)
         }

@@ -1,0 +1,87 @@
+//! Expressions that mean something else in other libraries, and are right here by chance: pairs that are rows of one tensor
+//! (W0111), axes that exchange nothing (W0112); and comparisons with a float that no computation gives (W0113).
+
+use tessera_base::{Code, Diagnostic};
+use tessera_core::ir::{TExpr, TKind};
+use tessera_core::ty::Ty;
+use tessera_grammar::ast::*;
+use tessera_resolve::syntax::each_expr;
+
+/// W0112 and W0113 in an item.
+pub fn mistaken(stmts: &[Stmt]) -> Vec<Diagnostic> {
+    let mut out = vec![];
+    each_expr(stmts, &mut |e| {
+        out.extend(exchanges_nothing(e));
+        out.extend(compares_a_float(e));
+    });
+    out
+}
+
+/// W0112: `x.transpose(0, 1)`, which lists the axes in the order that they have.
+fn exchanges_nothing(e: &Expr) -> Option<Diagnostic> {
+    let ExprKind::Call { func, args } = &e.kind else { return None };
+    let ExprKind::Attr { base, name } = &func.kind else { return None };
+    let op = matches!(&base.kind, ExprKind::Name(n) if &**n == "op");
+    let axes: Option<Vec<i64>> = args.iter().skip(usize::from(op)).map(|a| whole(&a.value)).collect();
+    let in_order = matches!(axes.as_deref(), Some([0, 1] | [-2, -1] | [0, -1] | [-2, 1]));
+    let named = args.iter().any(|a| a.name.is_some() || a.star);
+    if &*name.text != "transpose" || !in_order || named {
+        return None;
+    }
+    let d =
+        Diagnostic::new(Code::W0112, e.span, "these are the axes in the order that they have: nothing is exchanged");
+    let d = d.note("`transpose` takes all axes in their new order; `swapaxes` takes the two that are exchanged");
+    Some(d.fix("exchange the two axes", name.span, "swapaxes"))
+}
+
+/// An int that is written out.
+fn whole(e: &Expr) -> Option<i64> {
+    match &e.kind {
+        ExprKind::Int(digits) => digits.parse().ok(),
+        ExprKind::Unary { op: UnOp::Neg, operand } => whole(operand)?.checked_neg(),
+        _ => None,
+    }
+}
+
+/// W0113: a value is computed and compared with a number that binary fractions only come near.
+fn compares_a_float(e: &Expr) -> Option<Diagnostic> {
+    let ExprKind::Compare { first, rest } = &e.kind else { return None };
+    let [(CmpOp::Eq | CmpOp::Ne, second)] = &rest[..] else { return None };
+    let (number, other) = match (&first.kind, &second.kind) {
+        (_, ExprKind::Float(f)) => (f.value(), &**first),
+        (ExprKind::Float(f), _) => (f.value(), second),
+        _ => return None,
+    };
+    let computed = matches!(other.kind, ExprKind::Binary { .. } | ExprKind::Call { .. });
+    let exact = (number * 1024.0).fract() == 0.0;
+    (computed && !exact).then(|| {
+        let message = format!("computed floats are seldom equal to {number} to the last bit");
+        let d = Diagnostic::new(Code::W0113, e.span, message);
+        d.note(format!("{number} is no binary fraction, so that each step rounds"))
+            .help_about("compare the distance: `abs({a} - {b}) < 1e-6`", &[("a", first.span), ("b", second.span)])
+    })
+}
+
+/// What PyTorch gives as a pair, values and positions, and what gives the positions here.
+const PAIRS: [(&str, &str); 3] = [("max", "argmax"), ("min", "argmin"), ("sort", "argsort")];
+
+/// W0111: two names for the rows of the one tensor that `max`, `min` or `sort` along an axis gives; E0204 where it has not
+/// two rows.
+pub fn no_pair(targets: &[Expr], e: &Expr, value: &TExpr) -> Option<Diagnostic> {
+    let [Expr { kind: ExprKind::Tuple(names), span: at }] = targets else { return None };
+    let TKind::Op { def, .. } = &value.kind else { return None };
+    let (_, positions) = PAIRS.iter().find(|(name, _)| *name == def.name)?;
+    let (Ty::Tensor(t), 2, ExprKind::Call { func, .. }) = (&value.ty, names.len(), &e.kind) else { return None };
+    let ExprKind::Attr { name, .. } = &func.kind else { return None };
+    let rows = t.shape.first()?;
+    let fits = rows.as_const().is_none_or(|rows| rows == 2);
+    let (code, message) = match fits {
+        true => (Code::W0111, format!("the two names are rows of one tensor: `{}` gives values alone", name.text)),
+        false => (Code::E0204, format!("2 names for {rows} rows")),
+    };
+    let d = Diagnostic::new(code, *at, message).with_label(e.span, value.ty.to_string());
+    let d = if fits { d } else { d.note(format!("`{}` gives values alone, and one tensor of them", name.text)) };
+    Some(
+        d.help(format!("the positions are what `{positions}` gives, with the same arguments: bind the two one by one")),
+    )
+}
