@@ -17,3 +17,4 @@ pub mod coloring;
 pub mod inlays;
 pub mod folding;
 pub mod calls;
+pub mod proofs;

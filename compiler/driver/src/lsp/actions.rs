@@ -4,7 +4,8 @@ use super::world::{Found, Ruler, World};
 use lsp_types::*;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tessera_base::{FileId, Fix};
+use tessera_base::{FileId, Fix, Span};
+use tessera_ide::proofs;
 use tessera_ide::inlays;
 use tessera_ide::outline::{Runnable, runnables};
 use tessera_infer::check_only;
@@ -48,7 +49,49 @@ impl World {
                 }
             }
         }
+        out.extend(self.proving(id, wanted.clone()));
         out.extend(self.written_types(id, wanted));
+        out
+    }
+
+    /// "Add the assertion that proves this": what a diagnostic advises, and what the program compares when it runs.
+    fn proving(&self, id: FileId, wanted: std::ops::Range<usize>) -> Vec<CodeActionResponse> {
+        let Some(found) = self.found.get(&id) else { return vec![] };
+        let cx = self.analysis(id);
+        let text = cx.text(id);
+        let Some(uri) = self.uri(&cx.path(id)) else { return vec![] };
+        let lines = whole_lines(&text, &wanted);
+        let (mut out, mut seen) = (vec![], vec![]);
+        let mut offer = |span: Span, within: &std::ops::Range<usize>, assertion: &str, shown: Option<Diagnostic>| {
+            let place = cx.place(span).filter(|p| p.file == id && p.start <= within.end && within.start <= p.end);
+            let Some(proof) = place.and_then(|place| proofs::proof(&cx, &place, assertion)) else { return };
+            if seen.contains(&proof) {
+                return;
+            }
+            let at = Ruler::of(self.units, &text).position(proof.at);
+            let edit = TextEdit { range: Range { start: at, end: at }, new_text: proof.text.clone() };
+            let changes = Some(HashMap::from([(uri.clone(), vec![edit])]));
+            let kind = if shown.is_some() { CodeActionKind::QuickFix } else { CodeActionKind::RefactorRewrite };
+            out.push(
+                CodeAction {
+                    title: format!("add `{}`, which proves this", proof.assertion),
+                    kind: Some(kind),
+                    diagnostics: shown.map(|d| vec![d]),
+                    edit: Some(WorkspaceEdit { changes, ..WorkspaceEdit::default() }),
+                    ..CodeAction::default()
+                }
+                .into(),
+            );
+            seen.push(proof);
+        };
+        for d in &found.diagnostics {
+            for assertion in d.fixes.iter().filter_map(|f| proofs::advised(&f.title)) {
+                offer(d.span, &wanted, assertion, Some(self.diagnostic(d, &found.sources)));
+            }
+        }
+        for (span, what) in &found.kept {
+            offer(*span, &lines, &format!("assert {what}"), None);
+        }
         out
     }
 
@@ -68,8 +111,7 @@ impl World {
         let cx = self.analysis(id);
         let text = cx.text(id);
         let Some(uri) = self.uri(&cx.path(id)) else { return vec![] };
-        let line = |at: usize| text[..at].rfind('\n').map_or(0, |i| i + 1);
-        let lines = line(wanted.start)..wanted.end + text[wanted.end..].find('\n').unwrap_or(text.len() - wanted.end);
+        let lines = whole_lines(&text, &wanted);
         let found = inlays::inlays(&cx, id, lines, &[]).into_iter().filter(|i| i.writable);
         let ruler = Ruler::of(self.units, &text);
         let one = |i: inlays::Inlay| {
@@ -112,4 +154,10 @@ impl World {
         };
         runnables(&cx, id).into_iter().map(one).collect()
     }
+}
+
+/// The lines that a part of a text is in.
+fn whole_lines(text: &str, part: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let start = text[..part.start].rfind('\n').map_or(0, |i| i + 1);
+    start..part.end + text[part.end..].find('\n').unwrap_or(text.len() - part.end)
 }

@@ -1,0 +1,75 @@
+//! Assertions that prove what a diagnostic says is not proved, or what the program compares when it runs: what to write, and
+//! where.
+
+use crate::analysis::{Analysis, Place};
+use crate::path::{every_stmt, touches};
+use crate::symbol::Symbol;
+use tessera_grammar::ast::{Stmt, StmtKind};
+use tessera_infer::db::Item;
+use tessera_resolve::names::Kind;
+
+/// A line that is put before a statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Proof {
+    /// The byte where the statement begins, behind the spaces before it.
+    pub at: usize,
+    /// `assert N == M`
+    pub assertion: String,
+    /// The assertion, the end of its line, and the spaces before what follows.
+    pub text: String,
+}
+
+/// The assertion that the help of a diagnostic advises: "if N and M are equal, say so before: `assert N == M`".
+pub fn advised(help: &str) -> Option<&str> {
+    let (_, rest) = help.split_once("say so before: `")?;
+    rest.strip_suffix('`').filter(|a| a.starts_with("assert "))
+}
+
+/// The line that says so before what stands at a place. None where the assertion names what has no name there, or where no
+/// line can be put.
+pub fn proof(cx: &Analysis, place: &Place, assertion: &str) -> Option<Proof> {
+    let (item, at) = cx.item_at(place.file, place.start)?;
+    let text = cx.text(place.file);
+    let mut stmts: Vec<&Stmt> = vec![];
+    every_stmt(&item.syntax(cx.db).stmts, &mut |stmt| {
+        if touches(stmt.span, at) {
+            stmts.push(stmt);
+        }
+    });
+    let start = place.start - at as usize;
+    // The innermost statement that begins its line, in a body: a `def` is a head around its place.
+    let stmt = stmts.into_iter().rev().find(|stmt| {
+        let begin = start + stmt.span.start as usize;
+        let before = &text[line_start(&text, begin)..begin];
+        let is_branch = text[begin..].starts_with("elif");
+        before.trim().is_empty() && !is_branch && !matches!(stmt.kind, StmtKind::Def(_))
+    })?;
+    let begin = start + stmt.span.start as usize;
+    if !names(assertion).all(|name| is_size(cx, item, stmt.span.start, name)) {
+        return None;
+    }
+    let spaces = &text[line_start(&text, begin)..begin];
+    Some(Proof { at: begin, assertion: assertion.to_owned(), text: format!("{assertion}\n{spaces}") })
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |i| i + 1)
+}
+
+/// The names in an assertion.
+fn names(assertion: &str) -> impl Iterator<Item = &str> {
+    let words = assertion.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
+    let words = words.filter(|w| !w.starts_with(|c: char| c.is_ascii_digit()));
+    words.filter(|w| !matches!(*w, "assert" | "and" | "or" | "not" | "min" | "max"))
+}
+
+/// Whether a name stands for a size, or for an int, at a position of an item.
+fn is_size(cx: &Analysis, item: Item, at: u32, name: &str) -> bool {
+    match cx.name_seen(item, at, name) {
+        Some(Symbol::Local { item, binding }) => {
+            cx.item(item).is_some_and(|i| i.names(cx.db).binding(binding).kind != Kind::Function)
+        }
+        Some(Symbol::Variable(..)) => true,
+        _ => false,
+    }
+}
