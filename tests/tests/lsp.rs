@@ -459,6 +459,24 @@ fn what_is_compared_when_a_program_runs_stands_beside_it() {
     assert_eq!(labels(&all), [": Tensor[N, f32]", "checks N == M"]);
 }
 
+#[test]
+fn an_assertion_that_proves_what_is_open_is_an_action() {
+    let text = "x: Tensor[N, f32] = io.read_npy(\"a\")\ny: Tensor[M, f32] = io.read_npy(\"b\")\nz = x + y\n\n\n\
+        def heads(x: Tensor[B, D, f32], H: int):\n    return x.reshape(B, H, D // H)\n";
+    let mut s = session_of(text, json!({}));
+    let uri = s.uri("main.tsr");
+    for (line, kind, title, edit) in [
+        (2, "refactor.rewrite", "add `assert N == M`, which proves this", "assert N == M\n"),
+        (6, "quickfix", "add `assert D % H == 0`, which proves this", "assert D % H == 0\n    "),
+    ] {
+        let range = json!({"start": {"line": line, "character": 0}, "end": {"line": line, "character": 30}});
+        let all = s.ask("textDocument/codeAction", json!({"range": range, "context": {"diagnostics": []}}));
+        let all = all.as_array().cloned().unwrap_or_default();
+        let action = all.iter().find(|a| a["title"] == title).unwrap_or_else(|| panic!("{title} in {all:?}"));
+        assert_eq!((&action["kind"], &action["edit"]["changes"][&uri][0]["newText"]), (&json!(kind), &json!(edit)));
+    }
+}
+
 /// A mesh, an update, and a size that nothing says.
 const MESH: &str = r#"mesh = dist.Mesh(axes=["tp"], devices=range(4))
 

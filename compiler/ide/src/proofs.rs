@@ -4,6 +4,7 @@
 use crate::analysis::{Analysis, Place};
 use crate::path::{every_stmt, touches};
 use crate::symbol::Symbol;
+use tessera_base::Diagnostic;
 use tessera_grammar::ast::{Stmt, StmtKind};
 use tessera_infer::db::Item;
 use tessera_resolve::names::Kind;
@@ -19,10 +20,20 @@ pub struct Proof {
     pub text: String,
 }
 
-/// The assertion that the help of a diagnostic advises: "if N and M are equal, say so before: `assert N == M`".
-pub fn advised(help: &str) -> Option<&str> {
-    let (_, rest) = help.split_once("say so before: `")?;
-    rest.strip_suffix('`').filter(|a| a.starts_with("assert "))
+/// The assertions that a diagnostic advises ("if N and M are equal, say so before: `assert N == M`"), or else the one that says
+/// what it misses ("nothing says that N equals M").
+pub fn advised(d: &Diagnostic) -> Vec<String> {
+    let help = |title: &str| {
+        let (_, rest) = title.split_once("say so before: `")?;
+        rest.strip_suffix('`').filter(|a| a.starts_with("assert ")).map(str::to_owned)
+    };
+    let missed = |note: &str| {
+        let (_, rest) = note.split_once("nothing says that ")?;
+        let equal = rest.split_once(" equals ").map(|(a, b)| format!("assert {a} == {b}"));
+        equal.or_else(|| rest.split_once(" is at least ").map(|(a, b)| format!("assert {a} >= {b}")))
+    };
+    let helps: Vec<String> = d.fixes.iter().filter_map(|f| help(&f.title)).collect();
+    if helps.is_empty() { d.notes.iter().filter_map(|n| missed(n)).collect() } else { helps }
 }
 
 /// The line that says so before what stands at a place. None where the assertion names what has no name there, or where no

@@ -5,9 +5,9 @@ use lsp_types::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tessera_base::{FileId, Fix, Span};
-use tessera_ide::proofs;
 use tessera_ide::inlays;
 use tessera_ide::outline::{Runnable, runnables};
+use tessera_ide::proofs;
 use tessera_infer::check_only;
 use tessera_resolve::source::SourceMap;
 
@@ -85,8 +85,8 @@ impl World {
             seen.push(proof);
         };
         for d in &found.diagnostics {
-            for assertion in d.fixes.iter().filter_map(|f| proofs::advised(&f.title)) {
-                offer(d.span, &wanted, assertion, Some(self.diagnostic(d, &found.sources)));
+            for assertion in proofs::advised(d) {
+                offer(d.span, &wanted, &assertion, Some(self.diagnostic(d, &found.sources)));
             }
         }
         for (span, what) in &found.kept {
