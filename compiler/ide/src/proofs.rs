@@ -1,12 +1,14 @@
 //! Assertions that prove what a diagnostic says is not proved, or what the program compares when it runs: what to write, and
-//! where.
+//! where. Each is tried before it is offered.
 
 use crate::analysis::{Analysis, Place};
 use crate::path::{every_stmt, touches};
 use crate::symbol::Symbol;
-use tessera_base::Diagnostic;
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, FileId, Span};
 use tessera_grammar::ast::{Stmt, StmtKind};
-use tessera_infer::db::Item;
+use tessera_infer::check_only;
+use tessera_infer::db::{Database, Item};
 use tessera_resolve::names::Kind;
 
 /// A line that is put before a statement.
@@ -18,6 +20,40 @@ pub struct Proof {
     pub assertion: String,
     /// The assertion, the end of its line, and the spaces before what follows.
     pub text: String,
+}
+
+/// What is to be gone once a line is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Goal {
+    Error(Code, String),
+    /// What the program compares when it runs.
+    Comparison(Arc<str>),
+}
+
+/// What checking a program has given: diagnostics, and what it compares when it runs.
+pub type Told<'a> = (&'a [Diagnostic], &'a [(Span, Arc<str>)]);
+
+impl Goal {
+    fn count(&self, (diagnostics, kept): Told) -> usize {
+        match self {
+            Goal::Error(code, message) => {
+                diagnostics.iter().filter(|d| d.code == *code && d.message == *message).count()
+            }
+            Goal::Comparison(what) => kept.iter().filter(|(_, w)| w == what).count(),
+        }
+    }
+}
+
+/// Whether a line reaches its goal, and makes nothing else wrong. It is written into the file for that, and taken away again.
+pub fn proves(db: &mut Database, file: FileId, proof: &Proof, goal: &Goal, before: Told) -> bool {
+    let Some(text) = db.source_map().file(file).map(|f| f.text.clone()) else { return false };
+    let (Some(start), Some(rest)) = (text.get(..proof.at), text.get(proof.at..)) else { return false };
+    db.set_text(file, &format!("{start}{}{rest}", proof.text));
+    let after = check_only(db, file);
+    db.set_text(file, &text);
+    let same = |d: &Diagnostic| before.0.iter().any(|b| b.code == d.code && b.message == d.message);
+    let worse = after.diagnostics.iter().any(|d| d.is_error() && !same(d));
+    !worse && goal.count((&after.diagnostics, &after.kept)) < goal.count(before)
 }
 
 /// The assertions that a diagnostic advises ("if N and M are equal, say so before: `assert N == M`"), or else the one that says

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use tessera_base::{FileId, Fix, Span};
 use tessera_ide::inlays;
 use tessera_ide::outline::{Runnable, runnables};
-use tessera_ide::proofs;
+use tessera_ide::proofs::{self, Goal, Proof};
 use tessera_infer::check_only;
 use tessera_resolve::source::SourceMap;
+
+/// So many assertions are tried for a place at most.
+const PROOFS_MAX: usize = 4;
 
 impl World {
     /// The actions for a part of a text.
@@ -55,44 +58,55 @@ impl World {
     }
 
     /// "Add the assertion that proves this": what a diagnostic advises, and what the program compares when it runs.
-    fn proving(&self, id: FileId, wanted: std::ops::Range<usize>) -> Vec<CodeActionResponse> {
-        let Some(found) = self.found.get(&id) else { return vec![] };
+    fn proving(&mut self, id: FileId, wanted: std::ops::Range<usize>) -> Vec<CodeActionResponse> {
+        let Some(found) = self.found.get(&id).cloned() else { return vec![] };
         let cx = self.analysis(id);
         let text = cx.text(id);
         let Some(uri) = self.uri(&cx.path(id)) else { return vec![] };
         let lines = whole_lines(&text, &wanted);
-        let (mut out, mut seen) = (vec![], vec![]);
-        let mut offer = |span: Span, within: &std::ops::Range<usize>, assertion: &str, shown: Option<Diagnostic>| {
-            let place = cx.place(span).filter(|p| p.file == id && p.start <= within.end && within.start <= p.end);
-            let Some(proof) = place.and_then(|place| proofs::proof(&cx, &place, assertion)) else { return };
-            if seen.contains(&proof) {
-                return;
-            }
-            let at = Ruler::of(self.units, &text).position(proof.at);
-            let edit = TextEdit { range: Range { start: at, end: at }, new_text: proof.text.clone() };
-            let changes = Some(HashMap::from([(uri.clone(), vec![edit])]));
-            let kind = if shown.is_some() { CodeActionKind::QuickFix } else { CodeActionKind::RefactorRewrite };
-            out.push(
-                CodeAction {
-                    title: format!("add `{}`, which proves this", proof.assertion),
-                    kind: Some(kind),
-                    diagnostics: shown.map(|d| vec![d]),
-                    edit: Some(WorkspaceEdit { changes, ..WorkspaceEdit::default() }),
-                    ..CodeAction::default()
-                }
-                .into(),
-            );
-            seen.push(proof);
+        let proof = |span: Span, within: &std::ops::Range<usize>, assertion: &str| {
+            let place = cx.place(span).filter(|p| p.file == id && p.start <= within.end && within.start <= p.end)?;
+            proofs::proof(&cx, &place, assertion)
         };
-        for d in &found.diagnostics {
+        let mut all: Vec<(Proof, Goal, Option<Diagnostic>)> = vec![];
+        for d in found.diagnostics.iter().filter(|d| d.is_error()) {
             for assertion in proofs::advised(d) {
-                offer(d.span, &wanted, &assertion, Some(self.diagnostic(d, &found.sources)));
+                let goal = Goal::Error(d.code, d.message.clone());
+                let shown = || self.diagnostic(d, &found.sources);
+                all.extend(proof(d.span, &wanted, &assertion).map(|proof| (proof, goal, Some(shown()))));
             }
         }
         for (span, what) in &found.kept {
-            offer(*span, &lines, &format!("assert {what}"), None);
+            let proof = proof(*span, &lines, &format!("assert {what}"));
+            all.extend(proof.map(|proof| (proof, Goal::Comparison(what.clone()), None)));
         }
-        out
+        let mut seen: Vec<Proof> = vec![];
+        all.retain(|(proof, ..)| {
+            !seen.contains(proof) && {
+                seen.push(proof.clone());
+                true
+            }
+        });
+        all.truncate(PROOFS_MAX);
+        self.touched |= !all.is_empty();
+        let before = (&found.diagnostics[..], &found.kept[..]);
+        all.retain(|(proof, goal, _)| proofs::proves(&mut self.db, id, proof, goal, before));
+        let ruler = Ruler::of(self.units, &text);
+        let one = |(proof, _, shown): (Proof, Goal, Option<Diagnostic>)| {
+            let at = ruler.position(proof.at);
+            let edit = TextEdit { range: Range { start: at, end: at }, new_text: proof.text };
+            let changes = Some(HashMap::from([(uri.clone(), vec![edit])]));
+            let kind = if shown.is_some() { CodeActionKind::QuickFix } else { CodeActionKind::RefactorRewrite };
+            CodeAction {
+                title: format!("add `{}`, which proves this", proof.assertion),
+                kind: Some(kind),
+                diagnostics: shown.map(|d| vec![d]),
+                edit: Some(WorkspaceEdit { changes, ..WorkspaceEdit::default() }),
+                ..CodeAction::default()
+            }
+            .into()
+        };
+        all.into_iter().map(one).collect()
     }
 
     fn fixing(&self, fix: &Fix, sources: &SourceMap) -> Option<WorkspaceEdit> {
