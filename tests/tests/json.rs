@@ -42,6 +42,7 @@ fn every_command_has_the_keys_of_the_page() {
         ("`check`", vec!["check", "model.tsr", "--json"]),
         ("`fmt`", vec!["fmt", "--check", "model.tsr", "--json"]),
         ("`fmt`", vec!["fmt", "model.tsr", "--json"]),
+        ("`fmt`", vec!["fmt", "--write", "model.tsr", "--json"]),
         ("`emit`", [&["emit", "model.tsr"], &layer[..]].concat()),
         ("`emit`", vec!["emit", "model.tsr", "--ir", "core", "--json"]),
         ("`emit --emit list`", vec!["emit", "model.tsr", "--emit", "list", "--json"]),
@@ -86,6 +87,12 @@ fn what_is_wrong_stays_on_stderr() {
     let (ran, lines) = run(&["explain", "model.tsr", "--function", "none", "--json"]);
     assert_eq!((ran.code, lines.len()), (1, 0));
     assert!(ran.err.lines().all(|l| serde_json::from_str::<Value>(l).is_ok()), "{}", ran.err);
+    for args in [["help", "nosuch", "--json"], ["explain", "NOSUCH", "--json"]] {
+        let (ran, lines) = run(&args);
+        assert_eq!((ran.code, lines.len()), (2, 0));
+        let said: Value = serde_json::from_str(ran.err.trim_end()).unwrap_or_default();
+        assert_eq!(said["code"], "E0602", "{}", ran.err);
+    }
     let (ran, lines) = run(&["check", "missing.tsr", "--json"]);
     assert_eq!((ran.code, &lines[0]["ok"]), (1, &Value::from(false)));
 }

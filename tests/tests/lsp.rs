@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tessera_tests::editor::{Editor, position};
 
@@ -480,6 +481,108 @@ fn what_is_compared_when_a_program_runs_stands_beside_it() {
     let line = json!({"range": {"start": {"line": 2, "character": 0}, "end": {"line": 3, "character": 0}}});
     let all = s.ask("textDocument/inlayHint", line);
     assert_eq!(labels(&all), [": Tensor[N, f32]", "checks N == M"]);
+}
+
+#[test]
+fn an_assertion_that_proves_what_is_open_is_an_action() {
+    let text = "x: Tensor[N, f32] = io.read_npy(\"a\")\ny: Tensor[M, f32] = io.read_npy(\"b\")\nz = x + y\n\n\n\
+        def heads(x: Tensor[B, D, f32], H: int):\n    return x.reshape(B, H, D // H)\n";
+    let mut s = session_of(text, json!({}));
+    let uri = s.uri("main.tsr");
+    for (line, kind, title, edit) in [
+        (2, "refactor.rewrite", "add `assert N == M`, which proves this", "assert N == M\n"),
+        (6, "quickfix", "add `assert D % H == 0`, which proves this", "assert D % H == 0\n    "),
+    ] {
+        let range = json!({"start": {"line": line, "character": 0}, "end": {"line": line, "character": 30}});
+        let all = s.ask("textDocument/codeAction", json!({"range": range, "context": {"diagnostics": []}}));
+        let all = all.as_array().cloned().unwrap_or_default();
+        let action = all.iter().find(|a| a["title"] == title).unwrap_or_else(|| panic!("{title} in {all:?}"));
+        assert_eq!((&action["kind"], &action["edit"]["changes"][&uri][0]["newText"]), (&json!(kind), &json!(edit)));
+    }
+}
+
+/// A mesh, an update, and a size that nothing says.
+const MESH: &str = r#"mesh = dist.Mesh(axes=["tp"], devices=range(4))
+
+
+def mixed(x: Tensor[N, D, f32], w: Tensor[D, K, f32]) -> Tensor[N, 1, f32]:
+    y = op.relu(x @ w)
+    return y.sum(axis=1, keepdims=True)
+
+
+def update(c: Tensor[N, f32], i: int) -> Tensor[N, f32]:
+    c[i] = 1.0
+    return c
+
+
+def split(x: Tensor[N, D@tp, f32], w: Tensor[D@tp, K, f32]) -> Tensor[N, K, f32]:
+    y = dist.collective.all_reduce(x @ w, axis="tp")
+    return op.relu(y)
+
+
+def open_size(x: Tensor[Z, f32]) -> Tensor[Z, f32]:
+    return op.exp(x) * 2.0
+
+
+print(mixed(op.ones((8, 4)), op.ones((4, 16))), update(op.ones((8,)), 3))
+x = dist.shard(op.ones((64, 256)), dist.ShardSpec(partition=("col",), mesh_axes=("tp",)), mesh=mesh)
+w = dist.shard(op.ones((256, 128)), dist.ShardSpec(partition=("row",), mesh_axes=("tp",)), mesh=mesh)
+print(split(x, w))
+"#;
+
+impl Session {
+    /// What hover says once the compiler has looked at the function.
+    fn hover_known(&mut self, needle: &str, further: usize) -> String {
+        let begun = Instant::now();
+        loop {
+            let text = self.hover(needle, 0, further);
+            if !text.contains("is being found out") {
+                return text;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{text}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn what_becomes_of_a_line_is_told_where_it_stands() {
+    let mut s = session_of(MESH, json!({}));
+    let line = s.hover_known("x @ w", 2);
+    for part in ["at D=4 K=16 N=8, as line 22 calls it", "dot: Tensor[8, 16, f32], 512 B, 1024 flops", "computed by"] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    let whole = s.hover_known("mixed(x:", 0);
+    assert!(whole.contains("2 kernels: reads") && whole.contains("memory: arguments"), "{whole}");
+    assert!(whole.contains("dot and ") && whole.contains("are apart"), "{whole}");
+    let open = s.hover_known("op.exp(x)", 4);
+    assert!(open.contains("no call of the program says the size Z"), "{open}");
+    let split = s.hover_known("dist.collective.all_reduce", 17);
+    assert!(split.contains("an exchange: device 0 sends"), "{split}");
+    s.hover_known("c[i]", 1);
+    // At the ends of their lines.
+    let all = s.ask(
+        "textDocument/inlayHint",
+        json!({"range": {"start": {"line": 0, "character": 0}, "end": {"line": 25, "character": 0}}}),
+    );
+    let of_line = |line: u64| -> Vec<&str> {
+        let all = all.as_array().map_or(&[][..], Vec::as_slice);
+        let here = all.iter().filter(|h| h["position"]["line"] == line && h["kind"] != 1);
+        here.filter_map(|h| h["label"].as_str()).collect()
+    };
+    assert_eq!(of_line(9), ["in place"]);
+    assert!(of_line(14).iter().any(|l| l.contains("tp") && l.ends_with("KiB")), "{all}");
+    // Lines above it change nothing, and the function itself does.
+    let uri = s.uri("main.tsr");
+    s.text = format!("# a line more\n{MESH}");
+    let change = |text: &str, version: i32| json!({"textDocument": {"uri": uri, "version": version}, "contentChanges": [{"text": text}]});
+    s.editor.tell("textDocument/didChange", change(&s.text, 2));
+    assert!(s.hover("x @ w", 0, 2).contains("1024 flops"));
+    s.text = MESH.replace("relu(x @ w)", "exp(x @ w)");
+    s.editor.tell("textDocument/didChange", change(&s.text, 3));
+    assert!(s.hover("x @ w", 0, 2).contains("is being found out"));
+    assert!(s.hover_known("x @ w", 2).contains("exp: Tensor"));
+    assert_eq!(s.editor.leave(), Some(0));
 }
 
 /// Texts at which the server was wrong once.

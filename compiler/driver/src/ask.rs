@@ -7,6 +7,7 @@
 mod sizes;
 mod values;
 mod globals;
+mod calls;
 
 use crate::cli::OfFunction;
 use crate::files::Disk;

@@ -142,7 +142,10 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
                 0
             }
             Err(why) => {
-                eprintln!("error: {why}");
+                match setup.global.json {
+                    true => setup.show(&[Diagnostic::new(Code::E0602, Span::NONE, why)], &SourceMap::default()),
+                    false => eprintln!("error: {why}"),
+                }
                 2
             }
         },

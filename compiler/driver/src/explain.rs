@@ -1,6 +1,7 @@
 //! `tessera explain`: the page of a diagnostic code, an operator, the list of codes, or a function of a file.
 
-mod line;
+pub mod line;
+pub mod graphs;
 pub mod function;
 
 pub use function::{Place, function, place};

@@ -43,11 +43,16 @@ fn one(path: &Path, then: Then, style: Style) -> bool {
         }
     };
     let same = formatted == *loaded.text;
-    if style.json && then != Then::Write {
-        let text = (then == Then::Print).then_some(&formatted);
+    if style.json {
+        // What comes from standard input has nowhere else to go.
+        let shown = then == Then::Print || then == Then::Write && path == Path::new("-");
+        let text = shown.then_some(&formatted);
+        if then == Then::Write && !shown && !same && !replace(path, &formatted) {
+            return false;
+        }
         let said = json!({"schema": 1, "file": path.display().to_string(), "canonical": same, "text": text});
         let written = writeln!(std::io::stdout(), "{said}").is_ok();
-        return written && (same || then == Then::Print);
+        return written && (same || then != Then::Check);
     }
     if then == Then::Check {
         if !same {
@@ -58,11 +63,13 @@ fn one(path: &Path, then: Then, style: Style) -> bool {
     if then == Then::Print || path == Path::new("-") {
         return std::io::stdout().write_all(formatted.as_bytes()).is_ok();
     }
-    if same {
-        return true;
-    }
+    same || replace(path, &formatted)
+}
+
+/// Writes a file anew; says what went wrong.
+fn replace(path: &Path, text: &str) -> bool {
     match tessera_runtime::io::files::write_atomically(path, |out| {
-        out.write_all(formatted.as_bytes()).map_err(|e| tessera_runtime::io::files::write_fault(path, &e))
+        out.write_all(text.as_bytes()).map_err(|e| tessera_runtime::io::files::write_fault(path, &e))
     }) {
         Ok(()) => true,
         Err(fault) => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tessera_base::{Mesh, Span};
 use tessera_graph::fuse::unfused;
-use tessera_graph::place_buffers::lives;
+use tessera_graph::place_buffers::{in_place, lives, written_over};
 use tessera_graph::recompute::GivenUp;
 use tessera_ir::graph::{Graph, Node, NodeId, Reason};
 use tessera_ir::graph_text;
@@ -141,6 +141,17 @@ pub struct MemoryFacts {
     pub live: Vec<u64>,
 }
 
+/// A value that is computed in memory that held another.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct InPlaceFacts {
+    pub value: u32,
+    /// What the memory held.
+    pub of: u32,
+    /// The argument that it held; only where the caller gives that up. None of a value in between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argument: Option<String>,
+}
+
 /// An axis of a mesh.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Axis {
@@ -176,11 +187,20 @@ pub struct GraphFacts {
     /// In the order in which they run.
     pub groups: Vec<GroupFacts>,
     pub apart: Vec<Apart>,
+    #[serde(default)]
+    pub in_place: Vec<InPlaceFacts>,
     pub table: KernelTable,
     /// `None` where the sizes are beyond 64 bits.
     pub memory: Option<MemoryFacts>,
     /// Bodies of loops.
     pub bodies: Vec<GraphFacts>,
+}
+
+impl GraphFacts {
+    /// The graph, and all bodies of loops in it.
+    pub fn with_bodies(&self) -> Vec<&GraphFacts> {
+        std::iter::once(self).chain(self.bodies.iter().flat_map(GraphFacts::with_bodies)).collect()
+    }
 }
 
 /// A graph as it is run: its operations, its kernels and its memory.
@@ -193,6 +213,7 @@ pub fn of(backend: &Backend, graph: &Graph, sources: &SourceMap) -> GraphFacts {
         groups: planned.iter().map(|p| group(graph, p, sources)).collect(),
         apart: apart.into_iter().map(|a| Apart { from: a.from, to: a.to, value: a.value.0, why: a.why }).collect(),
         table: kernel_table::table(graph, &planned),
+        in_place: written(graph, &partition),
         memory: memory(backend, graph, &partition),
         bodies: graph.bodies.iter().map(body).collect(),
         ..nodes(graph, None, sources)
@@ -352,6 +373,19 @@ fn memory(backend: &Backend, graph: &Graph, partition: &Partition) -> Option<Mem
         live: (0..partition.groups.len()).map(live).collect(),
         lives: lives.iter().map(|l| LifeFacts { value: l.id.0, from: l.from, to: l.to, bytes: l.bytes }).collect(),
     })
+}
+
+/// What is computed in the memory of something else.
+fn written(graph: &Graph, partition: &Partition) -> Vec<InPlaceFacts> {
+    let input = |i: u32| graph.ids().find(|id| matches!(graph.node(*id).prim, Prim::Input(at) if at == i));
+    let result = |r: tessera_graph::place_buffers::InPlace| {
+        let (value, of) = (*graph.outputs.get(r.output as usize)?, input(r.input)?);
+        let argument = graph.inputs.get(r.input as usize)?.name.to_string();
+        Some(InPlaceFacts { value: value.0, of: of.0, argument: Some(argument) })
+    };
+    let between = written_over(graph, partition).into_iter();
+    let between = between.map(|(value, of)| InPlaceFacts { value: value.0, of: of.0, argument: None });
+    in_place(graph, partition).into_iter().filter_map(result).chain(between).collect()
 }
 
 /// The mesh of a traced graph with the blocks of its inputs, results, products and conversions; `None` on one device.

@@ -5,9 +5,10 @@ use crate::program::{Setup, topic_shown};
 use crate::repl::output::Buffer;
 use crate::repl::state::{Outcome, State};
 use clap::CommandFactory;
-use tessera_base::Code;
+use tessera_base::{Code, Diagnostic, Span};
 use tessera_ide::library;
 use tessera_ops::surface;
+use tessera_resolve::source::SourceMap;
 
 /// Shows what there is to say of a topic; returns the exit code.
 pub fn help(setup: &Setup, topic: Option<&str>) -> u8 {
@@ -37,7 +38,11 @@ pub fn help(setup: &Setup, topic: Option<&str>) -> u8 {
     let near = tessera_base::nearest(topic, names.iter().map(String::as_str));
     let near = near.or_else(|| tessera_base::nearest(&topic.to_uppercase(), codes));
     let hint = near.map_or_else(|| "`tessera help` lists the commands".to_owned(), |n| format!("did you mean `{n}`?"));
-    eprintln!("error[E0602]: there is no command, operator, code or function `{topic}`; {hint}");
+    let why = format!("there is no command, operator, code or function `{topic}`; {hint}");
+    match setup.global.json {
+        true => setup.show(&[Diagnostic::new(Code::E0602, Span::NONE, why)], &SourceMap::default()),
+        false => eprintln!("error[E0602]: {why}"),
+    }
     2
 }
 

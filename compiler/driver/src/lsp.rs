@@ -8,6 +8,7 @@ mod transport;
 mod documents;
 mod world;
 mod checking;
+mod kernels;
 mod edits;
 mod language;
 mod navigation;

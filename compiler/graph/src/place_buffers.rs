@@ -72,7 +72,7 @@ pub fn place_buffers(g: &Graph, partition: &Partition) -> Option<MemoryPlan> {
 
 /// Results that take the memory of the tensor that they write over, with that tensor: it is no argument and no result,
 /// and nothing else reads it then or later.
-fn written_over(g: &Graph, partition: &Partition) -> BTreeMap<NodeId, NodeId> {
+pub fn written_over(g: &Graph, partition: &Partition) -> BTreeMap<NodeId, NodeId> {
     let last = last_readers(partition);
     let base = |(at, group): (usize, &Group)| {
         let base = over(g, group)?;

@@ -19,3 +19,4 @@ pub mod coloring;
 pub mod inlays;
 pub mod folding;
 pub mod calls;
+pub mod proofs;

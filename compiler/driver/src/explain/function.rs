@@ -3,10 +3,10 @@
 use crate::ask::{self, Asked};
 use crate::backend::{Backend, kernel_name};
 use crate::cli::OfFunction;
+use crate::explain::graphs::Graphs;
 use crate::explain::line::Line;
 use crate::graph_facts;
 use crate::program::{Setup, out, out_json};
-use crate::regions::as_run;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -208,31 +208,19 @@ fn whole(setup: &Setup, asked: &Asked, (of, line): Meant) -> u8 {
         }
         return 0;
     }
-    match graphs(setup, asked, of) {
-        Ok((notes, backend, traced, graph)) => {
+    match Graphs::of(setup, asked, of) {
+        Ok(graphs) => {
             if let Some(line) = line {
-                let facts = graph_facts::of(&backend, &graph, &asked.sources);
-                let products = graph_facts::products(&traced, &asked.sources);
-                let known = line.facts(&facts, &products, &graph_facts::again(&backend, &asked.sources));
-                out(&line.text(&facts, &known));
+                let known = graphs.facts(&asked.sources);
+                out(&line.text(&known.graph, &known.of_line(line)));
             }
             out("\n");
-            notes.iter().skip(1).for_each(|note| out(&format!("{note}\n")));
-            out(&kernels(&backend, &graph, &asked.sources));
+            graphs.notes.iter().skip(1).for_each(|note| out(&format!("{note}\n")));
+            out(&kernels(&graphs.backend, &graphs.run, &asked.sources));
             0
         }
         Err(found) => asked.refused(setup, &found),
     }
-}
-
-/// Notes of a call of a function, what made its graphs, and these: as traced, and as run.
-type Graphs = (Vec<String>, Backend, Graph, Graph);
-
-fn graphs(setup: &Setup, asked: &Asked, of: &OfFunction) -> Result<Graphs, Vec<Diagnostic>> {
-    let called = asked.call(setup, of)?;
-    let backend = setup.texts();
-    let graph = as_run(&backend, &called.graph, asked.function.head).map_err(|d| vec![*d])?;
-    Ok((called.notes, backend, called.graph, graph))
 }
 
 /// The same as data: what the page of `tessera view` has of a function.
@@ -241,16 +229,14 @@ fn whole_json(setup: &Setup, asked: &Asked, (of, line): Meant) -> u8 {
     let mut shown = head(f, asked.signature(), &asked.sources);
     let mut code = 0;
     if f.effect == Effect::Graph {
-        match graphs(setup, asked, of) {
-            Ok((notes, backend, traced, graph)) => {
-                let facts = graph_facts::of(&backend, &graph, &asked.sources);
-                let products = graph_facts::products(&traced, &asked.sources);
-                let again = graph_facts::again(&backend, &asked.sources);
-                shown["notes"] = json!(notes);
-                shown["line"] = json!(line.map(|line| line.facts(&facts, &products, &again)));
-                shown["graph"] = json!(facts);
-                shown["products"] = json!(products);
-                shown["again"] = json!(again);
+        match Graphs::of(setup, asked, of) {
+            Ok(graphs) => {
+                let known = graphs.facts(&asked.sources);
+                shown["notes"] = json!(known.notes);
+                shown["line"] = json!(line.map(|line| known.of_line(line)));
+                shown["graph"] = json!(known.graph);
+                shown["products"] = json!(known.products);
+                shown["again"] = json!(known.again);
             }
             Err(found) => code = asked.refused(setup, &found),
         }

@@ -64,7 +64,12 @@ impl Line {
 
     /// For people.
     pub fn text(&self, graph: &GraphFacts, facts: &LineFacts) -> String {
-        let mut out = self.head();
+        self.head() + &self.body(graph, facts)
+    }
+
+    /// [`Line::text`] without the line itself.
+    pub fn body(&self, graph: &GraphFacts, facts: &LineFacts) -> String {
+        let mut out = String::new();
         if facts.parts.is_empty() {
             out.push_str("  no operation of the graph comes from here: what nothing reads is left out, what is known is computed before, and a call is what the called function's lines are\n");
             return out;
@@ -114,6 +119,14 @@ impl Line {
             }
             self.kernels_text(graph, &nodes, out);
         }
+        for place in graph.in_place.iter().filter(|p| nodes.iter().any(|n| n.id == p.value)) {
+            let value = nodes.iter().find(|n| n.id == place.value).map_or("", |n| &n.op);
+            let of = match &place.argument {
+                Some(name) => format!("`{name}`, where the caller gives that up"),
+                None => "what it writes over".into(),
+            };
+            let _ = writeln!(out, "  in place: {value} is computed in the memory of {of}");
+        }
         graph.bodies.iter().for_each(|body| self.graph_text(body, out));
     }
 
@@ -145,7 +158,8 @@ impl Line {
     }
 }
 
-fn counted(n: usize, what: &str) -> String {
+/// `3 kernels`.
+pub fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
@@ -166,7 +180,7 @@ fn operation(n: &NodeFacts) -> String {
 }
 
 /// What a kernel costs.
-fn cost(k: &Kernel) -> String {
+pub fn cost(k: &Kernel) -> String {
     let several = k.fused.filter(|n| *n > 1);
     let fused = several.map_or_else(String::new, |n| format!(", {n} operations together"));
     let bytes = [k.read, k.written].map(human_bytes);

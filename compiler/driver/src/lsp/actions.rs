@@ -4,11 +4,15 @@ use super::world::{Found, Ruler, World};
 use lsp_types::*;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tessera_base::{FileId, Fix};
+use tessera_base::{FileId, Fix, Span};
 use tessera_ide::inlays;
 use tessera_ide::outline::{Runnable, runnables};
+use tessera_ide::proofs::{self, Goal, Proof};
 use tessera_infer::check_only;
 use tessera_resolve::source::SourceMap;
+
+/// So many assertions are tried for a place at most.
+const PROOFS_MAX: usize = 4;
 
 impl World {
     /// The actions for a part of a text.
@@ -48,8 +52,61 @@ impl World {
                 }
             }
         }
+        out.extend(self.proving(id, wanted.clone()));
         out.extend(self.written_types(id, wanted));
         out
+    }
+
+    /// "Add the assertion that proves this": what a diagnostic advises, and what the program compares when it runs.
+    fn proving(&mut self, id: FileId, wanted: std::ops::Range<usize>) -> Vec<CodeActionResponse> {
+        let Some(found) = self.found.get(&id).cloned() else { return vec![] };
+        let cx = self.analysis(id);
+        let text = cx.text(id);
+        let Some(uri) = self.uri(&cx.path(id)) else { return vec![] };
+        let lines = whole_lines(&text, &wanted);
+        let proof = |span: Span, within: &std::ops::Range<usize>, assertion: &str| {
+            let place = cx.place(span).filter(|p| p.file == id && p.start <= within.end && within.start <= p.end)?;
+            proofs::proof(&cx, &place, assertion)
+        };
+        let mut all: Vec<(Proof, Goal, Option<Diagnostic>)> = vec![];
+        for d in found.diagnostics.iter().filter(|d| d.is_error()) {
+            for assertion in proofs::advised(d) {
+                let goal = Goal::Error(d.code, d.message.clone());
+                let shown = || self.diagnostic(d, &found.sources);
+                all.extend(proof(d.span, &wanted, &assertion).map(|proof| (proof, goal, Some(shown()))));
+            }
+        }
+        for (span, what) in &found.kept {
+            let proof = proof(*span, &lines, &format!("assert {what}"));
+            all.extend(proof.map(|proof| (proof, Goal::Comparison(what.clone()), None)));
+        }
+        let mut seen: Vec<Proof> = vec![];
+        all.retain(|(proof, ..)| {
+            !seen.contains(proof) && {
+                seen.push(proof.clone());
+                true
+            }
+        });
+        all.truncate(PROOFS_MAX);
+        self.touched |= !all.is_empty();
+        let before = (&found.diagnostics[..], &found.kept[..]);
+        all.retain(|(proof, goal, _)| proofs::proves(&mut self.db, id, proof, goal, before));
+        let ruler = Ruler::of(self.units, &text);
+        let one = |(proof, _, shown): (Proof, Goal, Option<Diagnostic>)| {
+            let at = ruler.position(proof.at);
+            let edit = TextEdit { range: Range { start: at, end: at }, new_text: proof.text };
+            let changes = Some(HashMap::from([(uri.clone(), vec![edit])]));
+            let kind = if shown.is_some() { CodeActionKind::QuickFix } else { CodeActionKind::RefactorRewrite };
+            CodeAction {
+                title: format!("add `{}`, which proves this", proof.assertion),
+                kind: Some(kind),
+                diagnostics: shown.map(|d| vec![d]),
+                edit: Some(WorkspaceEdit { changes, ..WorkspaceEdit::default() }),
+                ..CodeAction::default()
+            }
+            .into()
+        };
+        all.into_iter().map(one).collect()
     }
 
     fn fixing(&self, fix: &Fix, sources: &SourceMap) -> Option<WorkspaceEdit> {
@@ -68,8 +125,7 @@ impl World {
         let cx = self.analysis(id);
         let text = cx.text(id);
         let Some(uri) = self.uri(&cx.path(id)) else { return vec![] };
-        let line = |at: usize| text[..at].rfind('\n').map_or(0, |i| i + 1);
-        let lines = line(wanted.start)..wanted.end + text[wanted.end..].find('\n').unwrap_or(text.len() - wanted.end);
+        let lines = whole_lines(&text, &wanted);
         let found = inlays::inlays(&cx, id, lines, &[]).into_iter().filter(|i| i.writable);
         let ruler = Ruler::of(self.units, &text);
         let one = |i: inlays::Inlay| {
@@ -112,4 +168,10 @@ impl World {
         };
         runnables(&cx, id).into_iter().map(one).collect()
     }
+}
+
+/// The lines that a part of a text is in.
+fn whole_lines(text: &str, part: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let start = text[..part.start].rfind('\n').map_or(0, |i| i + 1);
+    start..part.end + text[part.end..].find('\n').unwrap_or(text.len() - part.end)
 }

@@ -76,7 +76,8 @@ impl World {
         found.diagnostics.iter().filter(here).map(|d| self.diagnostic(d, &found.sources)).collect()
     }
 
-    fn diagnostic(&self, d: &Diagnostic, sources: &SourceMap) -> lsp_types::Diagnostic {
+    /// A diagnostic as the client shows it.
+    pub fn diagnostic(&self, d: &Diagnostic, sources: &SourceMap) -> lsp_types::Diagnostic {
         let spelled = |text: &str| {
             let text = quote::spelled(text, |span| {
                 let (file, range) = sources.locate(span)?;

@@ -17,8 +17,10 @@ impl World {
     pub fn hover(&mut self, id: FileId, at: Position) -> Option<Hover> {
         let cx = self.analysis(id);
         let text = cx.text(id);
-        let found = hover::hover(&cx, id, self.byte(&text, at))?;
+        let byte = self.byte(&text, at);
+        let mut found = hover::hover(&cx, id, byte)?;
         let range = self.range(&text, found.place.range());
+        found.markdown.extend(self.kernels_at(id, byte));
         Some(Hover { contents: markdown(found.markdown).into(), range: Some(range) })
     }
 
@@ -113,7 +115,9 @@ impl World {
             padding_right: None,
             data: None,
         };
-        found.into_iter().map(one).collect()
+        let mut all: Vec<InlayHint> = found.into_iter().map(one).collect();
+        all.extend(self.kernel_hints(id, range));
+        all
     }
 
     /// Of a part of a text, or of all of it.

@@ -3,8 +3,10 @@
 use super::checking;
 use super::commands::{self, Runs};
 use super::documents::Open;
+use super::kernels;
 use super::language::legend;
 use super::world::World;
+use crate::cli::Global;
 use crate::program::Setup;
 use crossbeam_channel::{Receiver, Sender, select};
 use lsp_server::{Connection, ErrorCode, Message, Notification, ProtocolError, Request, RequestId, Response};
@@ -16,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tessera_base::FileId;
 use tessera_ide::lines::Units;
 
@@ -69,9 +72,26 @@ pub struct Server<'c> {
     /// Requests that wait for the diagnostics of a file.
     waiting: Vec<(RequestId, FileId)>,
     runs: Runs,
+    /// With what programs are compiled that nobody runs.
+    setup: Setup,
+    /// A thread finds out what becomes of a function.
+    looking: bool,
+    /// When a text was changed last.
+    edited: Instant,
+    tell_known: Sender<kernels::Answer>,
+    told_known: Receiver<kernels::Answer>,
     /// Numbers of requests of the server.
     asked: i32,
     shutting_down: bool,
+}
+
+/// So long nobody has typed when a function is compiled.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// As the setup, on one thread.
+fn alone(setup: &Setup) -> Setup {
+    let global = Global { threads: Some(1), ..setup.global.clone() };
+    Setup { global, style: setup.style, stack_bytes: setup.stack_bytes, profile: false, held: None }
 }
 
 type Answer = std::result::Result<Value, Refused>;
@@ -110,6 +130,7 @@ impl<'c> Server<'c> {
         let result = json!({"capabilities": capabilities(units, client), "serverInfo": info});
         connection.initialize_finish(id, result)?;
         let (tell, told) = crossbeam_channel::unbounded();
+        let (tell_known, told_known) = crossbeam_channel::unbounded();
         Ok(Server {
             connection,
             world: World::new(setup, units, folders),
@@ -123,6 +144,11 @@ impl<'c> Server<'c> {
             published: BTreeMap::new(),
             waiting: vec![],
             runs: Runs::default(),
+            setup: alone(setup),
+            looking: false,
+            edited: Instant::now(),
+            tell_known,
+            told_known,
             asked: 0,
             shutting_down: false,
         })
@@ -142,12 +168,15 @@ impl<'c> Server<'c> {
             queue.extend(self.connection.receiver.try_iter());
             let Some(message) = queue.pop_front() else {
                 self.check();
+                let quiet = self.look();
                 select! {
                     recv(self.connection.receiver) -> message => match message {
                         Ok(message) => queue.push_back(message),
                         Err(_) => return u8::from(!self.shutting_down),
                     },
                     recv(self.told) -> result => if let Ok(result) = result { self.took(result) },
+                    recv(self.told_known) -> answer => if let Ok(answer) = answer { self.took_known(answer) },
+                    default(quiet) => {}
                 }
                 continue;
             };
@@ -208,6 +237,33 @@ impl<'c> Server<'c> {
         }
         self.imports_change = false;
         if self.client.refreshes_inlays {
+            self.ask("workspace/inlayHint/refresh");
+        }
+    }
+
+    /// Begins to look at a function that somebody wants to know of, once the texts are quiet; returns how long there is nothing
+    /// to be done.
+    fn look(&mut self) -> Duration {
+        const FOREVER: Duration = Duration::from_secs(3600);
+        if self.checking || self.looking || self.world.wanted.is_empty() {
+            return FOREVER;
+        }
+        let quiet = self.edited.elapsed();
+        if quiet < QUIET {
+            return QUIET - quiet;
+        }
+        if let Some(key) = self.world.wanted.pop_front() {
+            self.looking = kernels::start(&self.world, key, alone(&self.setup), self.tell_known.clone());
+        }
+        if self.looking { FOREVER } else { Duration::ZERO }
+    }
+
+    fn took_known(&mut self, answer: kernels::Answer) {
+        self.looking = false;
+        if let Some(fault) = &answer.fault {
+            self.log(&format!("a fault of the compiler: {fault}"));
+        }
+        if self.world.take_known(answer) && self.client.refreshes_inlays {
             self.ask("workspace/inlayHint/refresh");
         }
     }
@@ -315,6 +371,7 @@ impl<'c> Server<'c> {
         }
         self.imports_change |= self.world.documents.open.len() > 1;
         self.dirty = true;
+        self.edited = Instant::now();
     }
 
     /// Reads what is not open again, where it has changed.

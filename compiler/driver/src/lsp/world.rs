@@ -1,9 +1,10 @@
 //! What the server knows: the database, the texts, what was found wrong, and how positions are counted.
 
 use super::documents::{Documents, Open};
+use super::kernels::{Key, Known};
 use crate::program::Setup;
 use lsp_types::{Location, Position, Range, Uri};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera_base::{Diagnostic, FileId, Span};
@@ -44,6 +45,11 @@ pub struct World {
     pub offered: (FileId, Vec<Completion>),
     /// The colours of open files that the client has, with the name of that answer.
     pub colored: BTreeMap<FileId, (String, Vec<u32>)>,
+    /// Counts the changes of texts.
+    pub state: u64,
+    /// What becomes of functions, and of which ones somebody wants to know it.
+    pub known: BTreeMap<Key, Known>,
+    pub wanted: VecDeque<Key>,
     /// Where the texts of the standard library lie, for the client to open.
     pub library: PathBuf,
 }
@@ -63,6 +69,9 @@ impl World {
             touched: false,
             offered: (FileId(0), vec![]),
             colored: BTreeMap::new(),
+            state: 0,
+            known: BTreeMap::new(),
+            wanted: VecDeque::new(),
             library: crate::cache::DiskCache::default_dir()
                 .unwrap_or_else(std::env::temp_dir)
                 .join(format!("std-{}", env!("CARGO_PKG_VERSION"))),
@@ -113,6 +122,7 @@ impl World {
     pub fn load(&mut self, path: &str, text: &str) -> FileId {
         self.touched = true;
         let id = self.db.file_at(path).unwrap_or_else(|| self.db.add_file(path));
+        self.state += u64::from(self.db.source_map().file(id).is_none_or(|f| *f.text != *text));
         self.db.set_text(id, text);
         self.db.load_imports(id, &self.documents);
         id

@@ -1,0 +1,290 @@
+//! What becomes of the functions that a client looks at: their operations, kernels, exchanges and memory. It is what
+//! `tessera explain` tells, found on a thread of its own while nobody types, one function after the other, and kept: a request
+//! only reads it. Sizes are those of the signature, or of a call of the program.
+
+use super::world::{Ruler, World};
+use crate::ask::Asked;
+use crate::explain::function::instances;
+use crate::explain::graphs::{Facts, Graphs};
+use crate::explain::line::Line;
+use crate::program::Setup;
+use crossbeam_channel::Sender;
+use lsp_types::{InlayHint, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, FileId, ItemId, Span};
+use tessera_core::ir::{Effect, FnInst};
+use tessera_core::sizes::vars_of;
+use tessera_ide::analysis::{Analysis, Place};
+use tessera_ide::symbol::Symbol;
+use tessera_infer::asked;
+use tessera_infer::db::{Database, Item};
+
+/// A function, and the program that it is looked at in.
+pub type Key = (FileId, ItemId);
+
+/// What was found of a function.
+pub struct Known {
+    /// Its text: of another one, something else is true.
+    text: Arc<str>,
+    /// The state of all texts.
+    state: u64,
+    /// Its file, and its first line there, from 1.
+    path: String,
+    first: usize,
+    /// Or why there is nothing.
+    found: Result<Found, String>,
+}
+
+struct Found {
+    facts: Facts,
+    /// At which sizes, in words.
+    at: String,
+}
+
+/// What a thread tells.
+pub struct Answer {
+    pub key: Key,
+    /// None where an edit came first.
+    known: Option<Known>,
+    /// What went wrong in the compiler itself.
+    pub fault: Option<String>,
+}
+
+/// Functions that wait at most.
+const WANTED_MAX: usize = 64;
+/// Lines that a hover shows at most.
+const LINES_MAX: usize = 24;
+/// Programs are as deep as those that are run.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Looks at a function on a thread of its own. `false`: it is not there any more.
+pub fn start(world: &World, key: Key, setup: Setup, tell: Sender<Answer>) -> bool {
+    let (root, id) = key;
+    let cx = world.analysis(root);
+    let (Some(item), Some((_, first, _))) = (cx.item(id), cx.sources.line_col(Span::new(id, 0, 0))) else {
+        return false;
+    };
+    let mut known = Known {
+        text: item.text(&world.db).clone(),
+        state: world.state,
+        path: cx.path(root).to_string(),
+        first,
+        found: Err(String::new()),
+    };
+    let db = world.db.clone();
+    let thread = std::thread::Builder::new().name("kernels".into()).stack_size(STACK_BYTES);
+    let spawned = thread.spawn(move || {
+        let mut answer = Answer { key, known: None, fault: None };
+        match catch_unwind(AssertUnwindSafe(|| find(db, key, &setup))) {
+            Ok(found) => {
+                known.found = found;
+                answer.known = Some(known);
+            }
+            Err(payload) if payload.is::<salsa::Cancelled>() => {}
+            Err(payload) => {
+                answer.fault = Some(super::server::message(&*payload));
+                known.found = Err("the compiler has a fault there".into());
+                answer.known = Some(known);
+            }
+        }
+        let _ = tell.send(answer);
+    });
+    if let Err(e) = &spawned {
+        eprintln!("a thread cannot be had: {e}");
+    }
+    spawned.is_ok()
+}
+
+/// The function with its program. The picture of the texts goes here: whoever edits next does not wait for the compiler.
+fn asked(db: Database, (root, id): Key) -> Result<Asked, String> {
+    let all = asked::functions(&db, root);
+    let (name, _) = all.iter().find(|(_, head)| head.item == id).ok_or("no function is there")?;
+    let asked::Asked { checked, function } = asked::ask(&db, root, name);
+    drop(db);
+    if checked.diagnostics.iter().any(Diagnostic::is_error) {
+        return Err("the program has errors".into());
+    }
+    let program = Arc::new(checked.program.ok_or("the program has errors")?);
+    match function {
+        Ok(function) => {
+            let asked = Asked { program: program.clone(), sources: checked.sources, function };
+            // What a call makes of it has sizes, and the mesh.
+            let closed = |f: &FnInst| f.params.iter().all(|l| vars_of(&f.locals[l.0 as usize].ty).is_empty());
+            let calls = instances(&program, id, name);
+            let call = calls.iter().find(|(_, f)| f.effect == Effect::Graph && closed(f)).map(|(inst, _)| *inst);
+            Ok(match call {
+                Some(inst) => Asked::instance(program.clone(), asked.sources, inst, asked.function.head),
+                None => asked,
+            })
+        }
+        Err(why) if why.code == Code::E0213 => {
+            let calls = instances(&program, id, name);
+            let call = calls.iter().find(|(_, f)| f.effect == Effect::Graph).or(calls.first());
+            let inst = call.ok_or("its parameters have no types, and nothing calls it")?.0;
+            Ok(Asked::instance(program.clone(), checked.sources, inst, why.span))
+        }
+        Err(why) => Err(why.message.clone()),
+    }
+}
+
+fn find(db: Database, key: Key, setup: &Setup) -> Result<Found, String> {
+    let asked = asked(db, key)?;
+    if let Effect::Host { .. } = asked.inst().effect {
+        let why = "it is host code, and neighbours that only compute tensors become a graph when they run";
+        return Err(why.into());
+    }
+    let open = |sizes: Vec<String>| match &sizes[..] {
+        [one] => format!("no call of the program says the size {one}; `tessera explain` looks at it at a small one"),
+        all => format!(
+            "no call of the program says the sizes {}; `tessera explain` looks at it at small ones",
+            all.join(", ")
+        ),
+    };
+    let sizes = asked.sizes_of_calls().map_err(open)?;
+    let refused = |found: Vec<Diagnostic>| found.first().map_or_else(String::new, |d| d.message.clone());
+    let facts = Graphs::of(setup, &asked, &sizes.of).map_err(refused)?.facts(&asked.sources);
+    let given = sizes.of.sizes.iter().flat_map(|s| &s.0).map(|(name, n)| format!("{name}={n}"));
+    let values = sizes.of.values.iter().flat_map(|v| &v.0).map(|(name, n)| format!("{name}={n}"));
+    let given: Vec<String> = given.chain(values).collect();
+    let line = sizes.call.and_then(|span| asked.sources.line_col(span));
+    let at = match (&given[..], line) {
+        ([], _) | (_, None) => String::new(),
+        (given, Some((_, line, _))) => format!(" at {}, as line {line} calls it", given.join(" ")),
+    };
+    Ok(Found { facts, at })
+}
+
+impl World {
+    /// Wants to know of a function what is not known, or was found of other texts. What somebody points at comes first.
+    fn want(&mut self, key: Key, first: bool) {
+        if self.known.get(&key).is_some_and(|k| k.state == self.state) {
+            return;
+        }
+        if first {
+            self.wanted.retain(|k| *k != key);
+            self.wanted.push_front(key);
+            self.wanted.truncate(WANTED_MAX);
+        } else if !self.wanted.contains(&key) && self.wanted.len() < WANTED_MAX {
+            self.wanted.push_back(key);
+        }
+    }
+
+    /// Takes what a thread found; says whether there is more to show between the words.
+    pub fn take_known(&mut self, answer: Answer) -> bool {
+        let Some(known) = answer.known else {
+            self.want(answer.key, true);
+            return false;
+        };
+        let shows = |k: &Known| k.found.as_ref().is_ok_and(|f| !f.facts.hints().is_empty());
+        let shown = shows(&known) || self.known.get(&answer.key).is_some_and(shows);
+        self.known.insert(answer.key, known);
+        shown
+    }
+
+    /// What becomes of the line at a byte of a file, and of the function whose name stands there: in Markdown.
+    pub fn kernels_at(&mut self, root: FileId, byte: usize) -> Option<String> {
+        let cx = self.analysis(root);
+        let named = cx.symbol_at(root, byte).and_then(|(_, symbol)| match symbol {
+            Symbol::Def(id) if cx.file_of(id) == Some(root) => Some(id),
+            _ => None,
+        });
+        let (item, _) = cx.item_at(root, byte)?;
+        let here = item.id(&self.db);
+        let function = named.unwrap_or(here);
+        let item = cx.item(function)?;
+        // Other items are host code.
+        cx.defs(item).first()?;
+        let line = cx.text(root)[..byte].matches('\n').count() + 1;
+        let text = self.told(&cx, (root, function), item, named.is_none().then_some(line));
+        self.want((root, function), true);
+        text
+    }
+
+    fn told(&self, cx: &Analysis, key: Key, item: Item, line: Option<usize>) -> Option<String> {
+        let known = self.known.get(&key).filter(|k| *k.text == **item.text(&self.db));
+        let Some(known) = known else {
+            return Some("\nWhat becomes of it is being found out.\n".into());
+        };
+        let found = match &known.found {
+            Ok(found) => found,
+            Err(why) => return Some(format!("\nKernels are not known: {why}.\n")),
+        };
+        let text = match line {
+            None => found.facts.text(),
+            Some(line) => {
+                let line = known.line(cx, key, line)?;
+                let of_line = found.facts.of_line(&line);
+                if of_line.parts.is_empty() {
+                    return None;
+                }
+                line.body(&found.facts.graph, &of_line)
+            }
+        };
+        let whose = if line.is_some() { "This line becomes" } else { "It becomes" };
+        let mut lines: Vec<&str> = text.lines().collect();
+        if lines.len() > LINES_MAX {
+            lines.truncate(LINES_MAX);
+            lines.push("  …");
+        }
+        Some(format!("\n{whose}{}\n```text\n{}\n```\n", found.at, lines.join("\n")))
+    }
+
+    /// Exchanges and updates in place, at the ends of their lines, of a part of a file. Wants what is not known there.
+    pub fn kernel_hints(&mut self, root: FileId, range: Range) -> Vec<InlayHint> {
+        let cx = self.analysis(root);
+        let text = cx.text(root);
+        let part = self.bytes(&text, range);
+        let ruler = Ruler::of(self.units, &text);
+        let (mut out, mut shown) = (vec![], vec![]);
+        for head in cx.heads(root).iter() {
+            let Some(place) = cx.place(Span::new(head.id, 0, 0)) else { continue };
+            let Some(item) = cx.item(head.id).filter(|item| !cx.defs(*item).is_empty()) else { continue };
+            if place.start > part.end || place.start + item.text(&self.db).len() < part.start {
+                continue;
+            }
+            let key = (root, head.id);
+            shown.push(key);
+            let Some(known) = self.known.get(&key).filter(|k| *k.text == **item.text(&self.db)) else { continue };
+            let Ok(found) = &known.found else { continue };
+            let first = first_line(&text, &place);
+            for (file, line, hint) in found.facts.hints() {
+                let at = (line + first).checked_sub(known.first).and_then(|line| line_end(&text, line));
+                let Some(at) = at.filter(|at| file == known.path && part.contains(at)) else { continue };
+                out.push(InlayHint {
+                    position: ruler.position(at),
+                    label: hint.short.into(),
+                    kind: None,
+                    text_edits: None,
+                    tooltip: Some(format!("{}{}", hint.whole, found.at).into()),
+                    padding_left: Some(true),
+                    padding_right: None,
+                    data: None,
+                });
+            }
+        }
+        shown.into_iter().for_each(|key| self.want(key, false));
+        out
+    }
+}
+
+impl Known {
+    /// A line as it was numbered when this was found.
+    fn line(&self, cx: &Analysis, (root, id): Key, line: usize) -> Option<Line> {
+        let text = cx.text(root);
+        let first = first_line(&text, &cx.place(Span::new(id, 0, 0))?);
+        let number = (line + self.first).checked_sub(first)?;
+        Some(Line { file: self.path.clone(), number, text: String::new() })
+    }
+}
+
+/// The number of the line that a place begins in.
+fn first_line(text: &str, place: &Place) -> usize {
+    text[..place.start].matches('\n').count() + 1
+}
+
+/// The byte where the text of a line ends.
+fn line_end(text: &str, line: usize) -> Option<usize> {
+    let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    Some(start + text[start..].lines().next()?.trim_end().len())
+}
