@@ -121,7 +121,7 @@ mod tests {
         };
         let rows = vec![row("dot", Kind::Step), row("host code", Kind::Stage)];
         let event = |row, start, whole| Event { row, thread: 0, start: us(start), whole: us(whole) };
-        let profile = Profile { rows, events: vec![event(0, 5, 2), event(1, 5, 9)] };
+        let profile = Profile { rows, events: vec![event(0, 5, 2), event(1, 5, 9)], ..Profile::default() };
         let value = events(&profile, &SourceMap::default());
         let names: Vec<&str> = value["traceEvents"]
             .as_array()
