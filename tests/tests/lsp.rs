@@ -549,7 +549,7 @@ impl Session {
 fn what_becomes_of_a_line_is_told_where_it_stands() {
     let mut s = session_of(MESH, json!({}));
     let line = s.hover_known("x @ w", 2);
-    for part in ["at D=4 K=16 N=8, as line 22 calls it", "dot: Tensor[8, 16, f32], 512 B, 1024 flops", "computed by"] {
+    for part in ["at D=4 K=16 N=8, as line 23 calls it", "dot: Tensor[8, 16, f32], 512 B, 1024 flops", "computed by"] {
         assert!(line.contains(part), "{part} in {line}");
     }
     let whole = s.hover_known("mixed(x:", 0);

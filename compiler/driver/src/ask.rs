@@ -7,7 +7,6 @@
 mod sizes;
 mod values;
 mod globals;
-mod calls;
 
 use crate::cli::OfFunction;
 use crate::files::Disk;

@@ -2,6 +2,7 @@
 
 pub mod line;
 pub mod graphs;
+pub mod calls;
 pub mod function;
 
 pub use function::{Place, function, place};

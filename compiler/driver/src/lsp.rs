@@ -6,9 +6,10 @@
 
 mod transport;
 mod documents;
+mod known;
 mod world;
-mod checking;
 mod kernels;
+mod checking;
 mod edits;
 mod language;
 mod navigation;

@@ -2,54 +2,17 @@
 //! `tessera explain` tells, found on a thread of its own while nobody types, one function after the other, and kept: a request
 //! only reads it. Sizes are those of the signature, or of a call of the program.
 
+use super::known::{Answer, Key, Known, find};
 use super::world::{Ruler, World};
-use crate::ask::Asked;
-use crate::explain::function::instances;
-use crate::explain::graphs::{Facts, Graphs};
 use crate::explain::line::Line;
 use crate::program::Setup;
 use crossbeam_channel::Sender;
 use lsp_types::{InlayHint, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use tessera_base::{Code, Diagnostic, FileId, ItemId, Span};
-use tessera_core::ir::{Effect, FnInst};
-use tessera_core::sizes::vars_of;
+use tessera_base::{FileId, Span};
 use tessera_ide::analysis::{Analysis, Place};
 use tessera_ide::symbol::Symbol;
-use tessera_infer::asked;
-use tessera_infer::db::{Database, Item};
-
-/// A function, and the program that it is looked at in.
-pub type Key = (FileId, ItemId);
-
-/// What was found of a function.
-pub struct Known {
-    /// Its text: of another one, something else is true.
-    text: Arc<str>,
-    /// The state of all texts.
-    state: u64,
-    /// Its file, and its first line there, from 1.
-    path: String,
-    first: usize,
-    /// Or why there is nothing.
-    found: Result<Found, String>,
-}
-
-struct Found {
-    facts: Facts,
-    /// At which sizes, in words.
-    at: String,
-}
-
-/// What a thread tells.
-pub struct Answer {
-    pub key: Key,
-    /// None where an edit came first.
-    known: Option<Known>,
-    /// What went wrong in the compiler itself.
-    pub fault: Option<String>,
-}
+use tessera_infer::db::Item;
 
 /// Functions that wait at most.
 const WANTED_MAX: usize = 64;
@@ -83,9 +46,9 @@ pub fn start(world: &World, key: Key, setup: Setup, tell: Sender<Answer>) -> boo
             }
             Err(payload) if payload.is::<salsa::Cancelled>() => {}
             Err(payload) => {
-                answer.fault = Some(super::server::message(&*payload));
                 known.found = Err("the compiler has a fault there".into());
                 answer.known = Some(known);
+                answer.fault = Some(payload);
             }
         }
         let _ = tell.send(answer);
@@ -94,65 +57,6 @@ pub fn start(world: &World, key: Key, setup: Setup, tell: Sender<Answer>) -> boo
         eprintln!("a thread cannot be had: {e}");
     }
     spawned.is_ok()
-}
-
-/// The function with its program. The picture of the texts goes here: whoever edits next does not wait for the compiler.
-fn asked(db: Database, (root, id): Key) -> Result<Asked, String> {
-    let all = asked::functions(&db, root);
-    let (name, _) = all.iter().find(|(_, head)| head.item == id).ok_or("no function is there")?;
-    let asked::Asked { checked, function } = asked::ask(&db, root, name);
-    drop(db);
-    if checked.diagnostics.iter().any(Diagnostic::is_error) {
-        return Err("the program has errors".into());
-    }
-    let program = Arc::new(checked.program.ok_or("the program has errors")?);
-    match function {
-        Ok(function) => {
-            let asked = Asked { program: program.clone(), sources: checked.sources, function };
-            // What a call makes of it has sizes, and the mesh.
-            let closed = |f: &FnInst| f.params.iter().all(|l| vars_of(&f.locals[l.0 as usize].ty).is_empty());
-            let calls = instances(&program, id, name);
-            let call = calls.iter().find(|(_, f)| f.effect == Effect::Graph && closed(f)).map(|(inst, _)| *inst);
-            Ok(match call {
-                Some(inst) => Asked::instance(program.clone(), asked.sources, inst, asked.function.head),
-                None => asked,
-            })
-        }
-        Err(why) if why.code == Code::E0213 => {
-            let calls = instances(&program, id, name);
-            let call = calls.iter().find(|(_, f)| f.effect == Effect::Graph).or(calls.first());
-            let inst = call.ok_or("its parameters have no types, and nothing calls it")?.0;
-            Ok(Asked::instance(program.clone(), checked.sources, inst, why.span))
-        }
-        Err(why) => Err(why.message.clone()),
-    }
-}
-
-fn find(db: Database, key: Key, setup: &Setup) -> Result<Found, String> {
-    let asked = asked(db, key)?;
-    if let Effect::Host { .. } = asked.inst().effect {
-        let why = "it is host code, and neighbours that only compute tensors become a graph when they run";
-        return Err(why.into());
-    }
-    let open = |sizes: Vec<String>| match &sizes[..] {
-        [one] => format!("no call of the program says the size {one}; `tessera explain` looks at it at a small one"),
-        all => format!(
-            "no call of the program says the sizes {}; `tessera explain` looks at it at small ones",
-            all.join(", ")
-        ),
-    };
-    let sizes = asked.sizes_of_calls().map_err(open)?;
-    let refused = |found: Vec<Diagnostic>| found.first().map_or_else(String::new, |d| d.message.clone());
-    let facts = Graphs::of(setup, &asked, &sizes.of).map_err(refused)?.facts(&asked.sources);
-    let given = sizes.of.sizes.iter().flat_map(|s| &s.0).map(|(name, n)| format!("{name}={n}"));
-    let values = sizes.of.values.iter().flat_map(|v| &v.0).map(|(name, n)| format!("{name}={n}"));
-    let given: Vec<String> = given.chain(values).collect();
-    let line = sizes.call.and_then(|span| asked.sources.line_col(span));
-    let at = match (&given[..], line) {
-        ([], _) | (_, None) => String::new(),
-        (given, Some((_, line, _))) => format!(" at {}, as line {line} calls it", given.join(" ")),
-    };
-    Ok(Found { facts, at })
 }
 
 impl World {
@@ -213,7 +117,7 @@ impl World {
         let text = match line {
             None => found.facts.text(),
             Some(line) => {
-                let line = known.line(cx, key, line)?;
+                let line = line_then(known, cx, key, line)?;
                 let of_line = found.facts.of_line(&line);
                 if of_line.parts.is_empty() {
                     return None;
@@ -268,14 +172,12 @@ impl World {
     }
 }
 
-impl Known {
-    /// A line as it was numbered when this was found.
-    fn line(&self, cx: &Analysis, (root, id): Key, line: usize) -> Option<Line> {
-        let text = cx.text(root);
-        let first = first_line(&text, &cx.place(Span::new(id, 0, 0))?);
-        let number = (line + self.first).checked_sub(first)?;
-        Some(Line { file: self.path.clone(), number, text: String::new() })
-    }
+/// A line as it was numbered when this was found.
+fn line_then(known: &Known, cx: &Analysis, (root, id): Key, line: usize) -> Option<Line> {
+    let text = cx.text(root);
+    let first = first_line(&text, &cx.place(Span::new(id, 0, 0))?);
+    let number = (line + known.first).checked_sub(first)?;
+    Some(Line { file: known.path.clone(), number, text: String::new() })
 }
 
 /// The number of the line that a place begins in.
@@ -285,6 +187,6 @@ fn first_line(text: &str, place: &Place) -> usize {
 
 /// The byte where the text of a line ends.
 fn line_end(text: &str, line: usize) -> Option<usize> {
-    let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let start: usize = (1..line).try_fold(0, |at, _| Some(at + text[at..].find('\n')? + 1))?;
     Some(start + text[start..].lines().next()?.trim_end().len())
 }

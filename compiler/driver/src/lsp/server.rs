@@ -4,6 +4,7 @@ use super::checking;
 use super::commands::{self, Runs};
 use super::documents::Open;
 use super::kernels;
+use super::known;
 use super::language::legend;
 use super::world::World;
 use crate::cli::Global;
@@ -78,8 +79,8 @@ pub struct Server<'c> {
     looking: bool,
     /// When a text was changed last.
     edited: Instant,
-    tell_known: Sender<kernels::Answer>,
-    told_known: Receiver<kernels::Answer>,
+    tell_known: Sender<known::Answer>,
+    told_known: Receiver<known::Answer>,
     /// Numbers of requests of the server.
     asked: i32,
     shutting_down: bool,
@@ -258,10 +259,10 @@ impl<'c> Server<'c> {
         if self.looking { FOREVER } else { Duration::ZERO }
     }
 
-    fn took_known(&mut self, answer: kernels::Answer) {
+    fn took_known(&mut self, answer: known::Answer) {
         self.looking = false;
         if let Some(fault) = &answer.fault {
-            self.log(&format!("a fault of the compiler: {fault}"));
+            self.log(&format!("a fault of the compiler: {}", message(&**fault)));
         }
         if self.world.take_known(answer) && self.client.refreshes_inlays {
             self.ask("workspace/inlayHint/refresh");

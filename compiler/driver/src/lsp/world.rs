@@ -1,7 +1,7 @@
 //! What the server knows: the database, the texts, what was found wrong, and how positions are counted.
 
 use super::documents::{Documents, Open};
-use super::kernels::{Key, Known};
+use super::known::{Key, Known};
 use crate::program::Setup;
 use lsp_types::{Location, Position, Range, Uri};
 use std::collections::{BTreeMap, VecDeque};
