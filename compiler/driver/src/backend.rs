@@ -279,7 +279,10 @@ impl Backend {
                     adjust(s);
                 }
                 let lowered = schedule.and_then(|s| match tessera_tile::lower(&s) {
-                    Ok(l) => Ok(verified::verified(s, l)),
+                    Ok(l) => match l.steps.iter().find(|step| !self.takes_operands(step)) {
+                        Some(step) => Err(format!("{} operands are more than a launch takes", step.operands.len())),
+                        None => Ok(verified::verified(s, l)),
+                    },
                     Err(e) => Err(e.to_string()),
                 });
                 match lowered {
@@ -314,6 +317,12 @@ impl Backend {
                 return out;
             }
         }
+    }
+
+    /// Whether a launch of the target takes the operands of a step.
+    fn takes_operands(&self, step: &tessera_tile::Step) -> bool {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        self.target.launch_takes(count(step.operands.len()), count(step.scalars.len()))
     }
 
     /// The plan of a graph.

@@ -64,6 +64,11 @@ pub trait Target: Send + Sync {
     /// E0601 where there is no compiler; E0603 where it refuses the code.
     fn compile(&self, kernel: &tile::Kernel) -> Result<Vec<u8>, LlvmError>;
 
+    /// Whether a launch takes so many operands and words of host scalars.
+    fn launch_takes(&self, _operands: u32, _words: u32) -> bool {
+        true
+    }
+
     /// A kernel that the target's devices launch, from its object code.
     ///
     /// # Errors

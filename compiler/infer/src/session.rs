@@ -399,8 +399,14 @@ impl Assembly<'_> {
             {
                 let message = format!("`{}` is not a graph function: {why}", callee.checked.inst.name);
                 let d = Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this");
-                let help =
-                    "what is called here only computes tensors: do the rest before or behind it, or in a `for` loop";
+                let help = match &**why {
+                    check::scalars::ON_DATA => {
+                        "`op.where(condition, a, b)` is tensor code: it takes the one or the other, by element"
+                    }
+                    _ => {
+                        "what is called here only computes tensors: do the rest before or behind it, or in a `for` loop"
+                    }
+                };
                 self.diagnostics.push(d.help(help));
             }
         }

@@ -124,7 +124,7 @@ impl Header {
     /// # Errors
     /// There are more.
     pub fn fits(&self, bytes: u32) -> Result<(), LlvmError> {
-        match 8 * (self.operands + self.words + 5) > bytes {
+        match parameter_bytes(self.operands, self.words) > bytes {
             true => Err(LlvmError::internal(format!("{} operands are more than a launch takes", self.operands))),
             false => Ok(()),
         }
@@ -255,4 +255,9 @@ fn bases(e: &mut Emitter, header: Header, starts: &[V], scratch: V) {
         };
         e.bases.push(base);
     }
+}
+
+/// Bytes of the parameters of a launch with so many operands and words of host scalars.
+pub fn parameter_bytes(operands: u32, words: u32) -> u32 {
+    operands.saturating_add(words).saturating_add(5).saturating_mul(8)
 }

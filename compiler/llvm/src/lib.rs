@@ -35,6 +35,6 @@ pub mod amdgpu;
 
 pub use elf::load;
 pub use error::LlvmError;
-pub use launch::Header;
+pub use launch::{Header, parameter_bytes};
 pub use object::{Emission, again, compile, text};
 pub use target::HostTarget;

@@ -11,7 +11,7 @@ use inkwell::targets::FileType;
 use tessera_ir::tile::Kernel;
 
 /// Bytes of parameters that a kernel may have.
-const PARAMS_MAX: u32 = 4096;
+pub const PARAMS_MAX: u32 = 4096;
 
 /// A GPU, as LLVM and `ptxas` name its architecture.
 #[derive(Clone, PartialEq, Eq, Debug)]

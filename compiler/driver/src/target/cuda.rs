@@ -8,7 +8,7 @@ use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
 use tessera_llvm::Header;
 use tessera_llvm::nvptx::{self, GpuTarget};
-use tessera_llvm::{Emission, LlvmError};
+use tessera_llvm::{Emission, LlvmError, parameter_bytes};
 use tessera_runtime::cuda::{CudaDevice, CudaKernel, Gpu};
 use tessera_runtime::device::Device;
 use tessera_runtime::gpu::{LaunchShape, Unusable};
@@ -88,6 +88,10 @@ impl Target for Cuda {
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device> {
         let Ok(gpu) = &self.gpu else { bug!("a device is wanted of a target that is not ready") };
         Arc::new(CudaDevice::new(gpu.clone(), pool.clone()))
+    }
+
+    fn launch_takes(&self, operands: u32, words: u32) -> bool {
+        parameter_bytes(operands, words) <= nvptx::PARAMS_MAX
     }
 
     fn is_timed(&self) -> bool {

@@ -7,7 +7,7 @@ use tessera_base::{Limits, bug, limits};
 use tessera_ir::schedule::Machine;
 use tessera_ir::tile;
 use tessera_llvm::spirv::{self, SpirvTarget};
-use tessera_llvm::{Emission, Header, LlvmError};
+use tessera_llvm::{Emission, Header, LlvmError, parameter_bytes};
 use tessera_ops::prim::Order;
 use tessera_runtime::device::Device;
 use tessera_runtime::gpu::{LaunchShape, Unusable};
@@ -104,6 +104,11 @@ impl Target for OpenCl {
     fn device(&self, pool: &Arc<Pool>) -> Arc<dyn Device> {
         let Ok(on) = &self.on else { bug!("a device is wanted of a target that is not ready") };
         Arc::new(OpenClDevice::new(on.clone(), pool.clone()))
+    }
+
+    fn launch_takes(&self, operands: u32, words: u32) -> bool {
+        // How far an operand goes on is a word, too.
+        parameter_bytes(operands, words.saturating_add(operands)) <= self.code.params
     }
 
     fn is_timed(&self) -> bool {

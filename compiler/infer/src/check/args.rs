@@ -121,13 +121,16 @@ impl Cx<'_> {
         declared: Option<Span>,
     ) -> Option<Vec<Option<TExpr>>> {
         let mut out: Vec<Option<TExpr>> = params.iter().map(|_| None).collect();
-        // `optim.adam(w)`, `nn.linear(key, 2, 3)`: the library has a function that makes what this one takes.
-        let init = declared.and_then(|at| self.of_same_file(at.item, format!("{function}_init")));
-        let declare = |d: Diagnostic| {
-            let d = if let Some(at) = declared { d.with_label(at, "declared here") } else { d };
-            match &init {
-                Some(init) if d.code == Code::E0104 => d.help(format!("`{init}(…)` makes one with its first values")),
-                _ => d,
+        let declare = |cx: &Self, d: Diagnostic| {
+            let Some(at) = declared else { return d };
+            let d = d.with_label(at, "declared here");
+            if d.code != Code::E0104 {
+                return d;
+            }
+            // `optim.adam(w)`, `nn.linear(key, 2, 3)`: the library has a function that makes what this one takes.
+            match cx.of_same_file(at.item, format!("{function}_init")) {
+                Some(init) => d.help(format!("`{init}(…)` makes one with its first values")),
+                None => d,
             }
         };
         let positional: Vec<usize> = (0..params.len()).filter(|&i| params[i].kind == ParamKind::Plain).collect();
@@ -153,7 +156,8 @@ impl Cx<'_> {
                             ),
                         )
                         .here("too many");
-                        self.report(declare(d));
+                        let d = declare(self, d);
+                        self.report(d);
                         return None;
                     }
                 }
@@ -191,7 +195,8 @@ impl Cx<'_> {
                     })
                 }
             };
-            self.report(declare(d));
+            let d = declare(self, d);
+            self.report(d);
             broken = true;
         }
         if let Some(i) = rest {
@@ -210,7 +215,8 @@ impl Cx<'_> {
         if !missing.is_empty() {
             let word = if missing.len() == 1 { "argument" } else { "arguments" };
             let d = Diagnostic::new(Code::E0104, span, format!("`{function}` lacks the {word} {}", missing.join(", ")));
-            self.report(declare(d));
+            let d = declare(self, d);
+            self.report(d);
             return None;
         }
         Some(out)

@@ -7,6 +7,9 @@ use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp, UnOp};
 
+/// Why a function runs on the host that asks whether a tensor is true.
+pub const ON_DATA: &str = "decides on the data of a tensor";
+
 impl Cx<'_> {
     pub fn binary(&mut self, op: BinOp, op_span: Span, l: TExpr, r: TExpr, span: Span) -> TExpr {
         if l.ty.is_error() || r.ty.is_error() {
@@ -193,7 +196,7 @@ impl Cx<'_> {
                 if let Some(d) = self.same_condition(&x) {
                     return self.fail(d);
                 }
-                self.host("decides on the data of a tensor", span);
+                self.host(ON_DATA, span);
                 let result = tessera_types::tensor::truth(x);
                 self.take(result)
             }
