@@ -195,9 +195,15 @@ fn runs(profile: &Profile, steps: &[&Row]) -> Vec<(usize, f64, f64)> {
 /// can be written.
 ///
 /// # Errors
-/// E0706 for a file that cannot be read or written, E0707 for one that is no profile.
-pub fn ready(kept: &Kept) -> Result<Option<Saved>, Box<Diagnostic>> {
+/// E0706 for a file that cannot be read or written, E0707 for one that is no profile, E0602 for one that is named twice.
+pub fn ready(kept: &Kept, program: &Path) -> Result<Option<Saved>, Box<Diagnostic>> {
+    let mut met = vec![program];
     for path in [&kept.save, &kept.trace, &kept.flame].into_iter().flatten() {
+        if met.contains(&path.as_path()) {
+            let message = format!("`{}` is named twice, and would be lost", path.display());
+            return Err(Box::new(Diagnostic::new(Code::E0602, Span::NONE, message)));
+        }
+        met.push(path);
         try_at(path).map_err(|e| unwritten(path, &e))?;
     }
     kept.against.as_deref().map(against::read).transpose()
@@ -217,7 +223,8 @@ pub fn keep(
         write(path, format!("{value:#}\n").as_bytes())?;
     }
     if let Some(path) = &kept.trace {
-        write(path, trace::events(profile, sources).to_string().as_bytes())?;
+        let write = |to: &mut dyn io::Write| trace::write(profile, sources, to);
+        replace(path, Durability::OnDisk, |e| e, write).map_err(|e| unwritten(path, &e))?;
     }
     if let Some(path) = &kept.flame {
         write(path, &flame::graph(&profile.rows, sources).map_err(|e| unwritten(path, &e))?)?;

@@ -272,11 +272,13 @@ pub fn told(fault: Fault) -> Diagnostic {
 /// What this process does of a run.
 fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let started = Instant::now();
-    let earlier = match setup.profile.as_ref().map(profile::ready).transpose() {
-        Ok(earlier) => earlier.flatten(),
+    // The first process has the profile. What is wrong here ends all of them where they start together.
+    let asked = setup.profile.as_ref().filter(|_| world::is_first()).map(|kept| profile::ready(kept, path)).transpose();
+    let (earlier, fit) = match asked {
+        Ok(earlier) => (earlier.flatten(), true),
         Err(d) => {
             setup.show(&[*d], &SourceMap::default());
-            return 1;
+            (None, false)
         }
     };
     // Before anything else, so that all of the run is in it.
@@ -288,6 +290,7 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let read = || crate::files::read_source(path);
     let loaded = if path == Path::new("-") { processes::from_input(read) } else { read() };
     let ready = match loaded {
+        Ok(_) if !fit => None,
         Ok(l) => prepare(setup, &l),
         Err(d) => {
             setup.show(&[d], &SourceMap::default());
@@ -334,15 +337,11 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     });
     let failed = matches!(stop, Some(Stop::Error(_)));
     let code = finish(setup, stop, &ready, &reports);
-    let code = match kept {
-        Some(Err(d)) => {
-            setup.show(&[*d], &SourceMap::default());
-            code.max(1)
-        }
-        _ => code,
-    };
+    let unkept = kept.and_then(Result::err);
+    unkept.iter().for_each(|d| setup.show(std::slice::from_ref(d), &SourceMap::default()));
+    // The others end as the program did.
     processes::end(setup, code, failed);
-    code
+    if unkept.is_some() { code.max(1) } else { code }
 }
 
 /// Tells where the time went, and keeps it where that was asked for.
@@ -368,8 +367,10 @@ fn profiled(
         false => roof::known(&setup.global),
     };
     let roof = roof.as_ref();
-    let value = profile::json(&profile, &sent, whole, roof, sources);
+    let mut value = profile::json(&profile, &sent, whole, roof, sources);
+    let changed = earlier.map(|earlier| profile::against(earlier, &value));
     if setup.global.json {
+        value["changed"] = changed.clone().into();
         eprintln!("{value}");
     } else {
         eprint!("{}", world::world().map_or_else(String::new, processes::whose));
@@ -378,8 +379,8 @@ fn profiled(
         backend.notes().iter().for_each(|note| eprintln!("{note}"));
         eprint!("{}{crossed}", profile::exchanges(&sent));
     }
-    if let Some(earlier) = earlier {
-        eprint!("{}", profile::against(earlier, &value));
+    if let Some(changed) = changed.filter(|_| !setup.global.json) {
+        eprint!("{changed}");
     }
     profile::keep(kept, &profile, &value, sources)
 }

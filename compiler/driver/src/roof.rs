@@ -78,7 +78,15 @@ pub fn roof(tool: &Path, global: &Global) -> Option<Roof> {
 }
 
 fn measured(tool: &Path, options: &[String]) -> Option<Roof> {
-    let mut child = Command::new(tool)
+    let mut command = Command::new(tool);
+    // It is a program of its own, also where this process is one of several.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if ["OMPI_", "PMI_", "PMIX_", "TESSERA_WORKS_FOR"].iter().any(|begin| name.starts_with(begin)) {
+            command.env_remove(&*name);
+        }
+    }
+    let mut child = command
         .args(["--json", "--color", "never"])
         .args(options)
         .args(["profile", "-"])

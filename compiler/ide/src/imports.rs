@@ -5,6 +5,7 @@ use crate::path::every_stmt;
 use crate::symbol::Symbol;
 use std::path::{Component, Path, PathBuf};
 use tessera_base::{FileId, Span};
+use tessera_core::builtins::MODULES;
 use tessera_grammar::ast::{Name, StmtKind};
 use tessera_grammar::token::{Tok, lex};
 use tessera_infer::db::{Entity, Target};
@@ -92,7 +93,10 @@ fn module_of(folder: &Path, file: &Path) -> Option<String> {
         Component::Normal(name) => name.to_str().filter(|name| is_name(name)),
         _ => None,
     });
-    Some(names.collect::<Option<Vec<&str>>>()?.join("."))
+    let names = names.collect::<Option<Vec<&str>>>()?;
+    // What is built in hides a file of its name.
+    let hidden = names.first().is_some_and(|first| MODULES.contains(first));
+    (!hidden).then(|| names.join("."))
 }
 
 fn is_name(text: &str) -> bool {

@@ -17,10 +17,11 @@ pub struct Begun {
 }
 
 /// How deep the line is to stand that begins at a byte, by the lines above it. None where that is nobody's business: in a text
-/// of several lines, and below an empty line, where whoever writes has chosen already.
+/// of several lines, below an empty line or a comment, where whoever writes has chosen already, and among tabs.
 pub fn begun(text: &str, line_start: usize) -> Option<Begun> {
     let above = text.get(..line_start).filter(|above| above.ends_with(['\n', '\r']))?;
-    if above.lines().next_back().is_none_or(|line| line.trim().is_empty()) {
+    let last = above.lines().next_back().unwrap_or("").trim();
+    if last.is_empty() || last.starts_with('#') {
         return None;
     }
     let all = lex(above);
@@ -39,7 +40,11 @@ pub fn begun(text: &str, line_start: usize) -> Option<Begun> {
         }
         None => behind(above, &tokens)?,
     };
-    Some(Begun { white, spaces })
+    // Who writes tabs goes on with them.
+    let tabs = |line: &str| {
+        line.starts_with(|c: char| c == ' ' || c == '\t') && line[..line.len() - line.trim_start().len()].contains('\t')
+    };
+    (!above.lines().rev().take(50).any(tabs) && !text[white.clone()].contains('\t')).then_some(Begun { white, spaces })
 }
 
 /// How deep the statement stands that follows the last one of some tokens.

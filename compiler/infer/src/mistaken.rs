@@ -1,5 +1,5 @@
 //! Expressions that mean something else in other libraries, and are right here by chance: pairs that are rows of one tensor
-//! (W0111), axes that exchange nothing (W0112); and comparisons with a float that no computation gives (W0113).
+//! (W0111), axes that exchange nothing (W0112); and comparisons of what is computed with a float that no computation gives (W0113).
 
 use tessera_base::{Code, Diagnostic};
 use tessera_core::ir::{TExpr, TKind};
@@ -7,29 +7,24 @@ use tessera_core::ty::Ty;
 use tessera_grammar::ast::*;
 use tessera_resolve::syntax::each_expr;
 
-/// W0112 and W0113 in an item.
+/// W0113 in an item.
 pub fn mistaken(stmts: &[Stmt]) -> Vec<Diagnostic> {
     let mut out = vec![];
-    each_expr(stmts, &mut |e| {
-        out.extend(exchanges_nothing(e));
-        out.extend(compares_a_float(e));
-    });
+    each_expr(stmts, &mut |e| out.extend(compares_a_float(e)));
     out
 }
 
-/// W0112: `x.transpose(0, 1)`, which lists the axes in the order that they have.
-fn exchanges_nothing(e: &Expr) -> Option<Diagnostic> {
-    let ExprKind::Call { func, args } = &e.kind else { return None };
-    let ExprKind::Attr { base, name } = &func.kind else { return None };
-    let op = matches!(&base.kind, ExprKind::Name(n) if &**n == "op");
-    let axes: Option<Vec<i64>> = args.iter().skip(usize::from(op)).map(|a| whole(&a.value)).collect();
+/// W0112: `x.transpose(0, 1)` of a tensor, which lists the axes in the order that they have.
+pub fn exchanges_nothing(name: &Name, args: &[Arg], value: &TExpr) -> Option<Diagnostic> {
+    let TKind::Op { def, .. } = &value.kind else { return None };
+    let axes: Option<Vec<i64>> = args.iter().map(|a| whole(&a.value)).collect();
     let in_order = matches!(axes.as_deref(), Some([0, 1] | [-2, -1] | [0, -1] | [-2, 1]));
     let named = args.iter().any(|a| a.name.is_some() || a.star);
-    if &*name.text != "transpose" || !in_order || named {
+    if def.name != "transpose" || &*name.text != "transpose" || !in_order || named {
         return None;
     }
-    let d =
-        Diagnostic::new(Code::W0112, e.span, "these are the axes in the order that they have: nothing is exchanged");
+    let message = "these are the axes in the order that they have: nothing is exchanged";
+    let d = Diagnostic::new(Code::W0112, value.span, message);
     let d = d.note("`transpose` takes all axes in their new order; `swapaxes` takes the two that are exchanged");
     Some(d.fix("exchange the two axes", name.span, "swapaxes"))
 }
@@ -43,7 +38,7 @@ fn whole(e: &Expr) -> Option<i64> {
     }
 }
 
-/// W0113: a value is computed and compared with a number that binary fractions only come near.
+/// W0113: a sum, product or the like is compared with a number that binary fractions only come near.
 fn compares_a_float(e: &Expr) -> Option<Diagnostic> {
     let ExprKind::Compare { first, rest } = &e.kind else { return None };
     let [(CmpOp::Eq | CmpOp::Ne, second)] = &rest[..] else { return None };
@@ -52,9 +47,12 @@ fn compares_a_float(e: &Expr) -> Option<Diagnostic> {
         (ExprKind::Float(f), _) => (f.value(), second),
         _ => return None,
     };
-    let computed = matches!(other.kind, ExprKind::Binary { .. } | ExprKind::Call { .. });
-    let exact = (number * 1024.0).fract() == 0.0;
-    (computed && !exact).then(|| {
+    // What calls give may be the number itself.
+    let computed = matches!(other.kind, ExprKind::Binary { .. });
+    // Between these a number that is no multiple of a small power of two is none of a large one that somebody writes out.
+    let usual = (1e-3..1e6).contains(&number.abs());
+    let exact = (number * 1_048_576.0).fract() == 0.0;
+    (computed && usual && !exact).then(|| {
         let message = format!("computed floats are seldom equal to {number} to the last bit");
         let d = Diagnostic::new(Code::W0113, e.span, message);
         d.note(format!("{number} is no binary fraction, so that each step rounds"))
@@ -64,6 +62,16 @@ fn compares_a_float(e: &Expr) -> Option<Diagnostic> {
 
 /// What PyTorch gives as a pair, values and positions, and what gives the positions here.
 const PAIRS: [(&str, &str); 3] = [("max", "argmax"), ("min", "argmin"), ("sort", "argsort")];
+
+/// What the second of two names is called that is to hold positions.
+const POSITIONS: [&str; 6] = ["i", "idx", "ind", "pos", "arg", "where"];
+
+/// Whether a name says that it holds positions, or that nobody reads it.
+fn names_positions(e: &Expr) -> bool {
+    let ExprKind::Name(name) = &e.kind else { return false };
+    let parts = || name.split('_');
+    &**name == "_" || parts().any(|part| POSITIONS.iter().any(|p| part == *p || (p.len() > 1 && part.starts_with(p))))
+}
 
 /// W0111: two names for the rows of the one tensor that `max`, `min` or `sort` along an axis gives; E0204 where it has not
 /// two rows.
@@ -75,6 +83,10 @@ pub fn no_pair(targets: &[Expr], e: &Expr, value: &TExpr) -> Option<Diagnostic> 
     let ExprKind::Attr { name, .. } = &func.kind else { return None };
     let rows = t.shape.first()?;
     let fits = rows.as_const().is_none_or(|rows| rows == 2);
+    // `low, high = points.min(axis=0)` is right where there are two columns.
+    if fits && !names.get(1).is_some_and(names_positions) {
+        return None;
+    }
     let (code, message) = match fits {
         true => (Code::W0111, format!("the two names are rows of one tensor: `{}` gives values alone", name.text)),
         false => (Code::E0204, format!("2 names for {rows} rows")),

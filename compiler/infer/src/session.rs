@@ -332,10 +332,13 @@ impl Assembly<'_> {
                 }
                 let template = inst.template && !is_lambda(db, data);
                 let lambda = inst.template && !template;
-                // What is said of a directive does not depend on the call, nor whether a statement has an effect, nor of two names.
+                // What is said of a directive does not depend on the call, nor whether a statement has an effect, nor what two names
+                // or axes are.
                 let class = &d.code.name()[1..3];
                 let directive = class == "05" && d.code != tessera_base::Code::E0505;
-                let for_itself = directive || [tessera_base::Code::W0106, tessera_base::Code::W0111].contains(&d.code);
+                let for_itself = directive
+                    || [tessera_base::Code::W0106, tessera_base::Code::W0111, tessera_base::Code::W0112]
+                        .contains(&d.code);
                 found.push(match (template || lambda) && !for_itself {
                     true if call.span.item != d.span.item || template => self.at_call(d, &call),
                     _ => d.clone(),

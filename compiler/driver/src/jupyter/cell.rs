@@ -10,6 +10,7 @@ use jupyter_protocol::messaging::{
 };
 use jupyter_protocol::{Media, MediaType, ReplyError};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use tessera_base::{Diagnostic, quote};
 use tessera_resolve::source::SourceMap;
@@ -62,6 +63,8 @@ pub struct Came {
     pub value: Option<Shown>,
     /// Its first error, with all that were shown.
     pub error: Option<ReplyError>,
+    /// The loops whose progress it shows, by number.
+    pub bars: BTreeSet<u64>,
 }
 
 impl Cell {
@@ -115,7 +118,9 @@ impl Listener for Cell {
         // Names are of the whole notebook, and a cell that runs again has displays of its own.
         let cell = self.speaker.parent().unwrap_or_default();
         let name = format!("{cell}-{}", progress.number);
-        match progress.begins {
+        // A loop may have begun in a cell before, where it was interrupted.
+        let begins = self.came.borrow_mut().bars.insert(progress.number);
+        match begins {
             true => {
                 let transient = Some(Transient { display_id: Some(name) });
                 self.speaker.say(To::All, DisplayData { transient, ..DisplayData::from(data) });

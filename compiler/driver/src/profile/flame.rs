@@ -27,7 +27,13 @@ fn stack(row: &Row, sources: &SourceMap) -> String {
     let clean = |text: &str| text.replace([';', '\n'], " ");
     match (row.kind, text_of(row, sources)) {
         (Kind::Step, Some((file, text))) => {
-            format!("{};{}: {};{} {time}", clean(&file), source_line(row, sources), clean(&text), clean(&row.name))
+            format!(
+                "{};{}: {};{} {time}",
+                clean(&file),
+                clean(&source_line(row, sources)),
+                clean(&text),
+                clean(&row.name)
+            )
         }
         (Kind::Step, None) => format!("kernels;{} {time}", clean(&row.name)),
         (Kind::Stage, _) => format!("the tool;{} {time}", row.name),

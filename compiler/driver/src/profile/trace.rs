@@ -8,6 +8,7 @@ use super::{source_line, span_of};
 use crate::graph_facts::Place;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::time::Duration;
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::profile::{Event, Kind, Profile, Row};
@@ -18,22 +19,31 @@ const LINES: u32 = 0;
 /// What ran on the first thread between two runs of a line, and is no kernel, joins them where it is shorter.
 const JOINED: Duration = Duration::from_millis(1);
 
-/// The events of a profile, as an object with `traceEvents`. Microseconds since its start.
-pub fn events(profile: &Profile, sources: &SourceMap) -> Value {
-    let mut out = vec![named("process_name", LINES, "tessera"), named("thread_name", LINES, "lines of the program")];
+/// Writes the events of a profile, an object with `traceEvents`, one after the other: there may be millions. Microseconds since
+/// its start.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(profile: &Profile, sources: &SourceMap, to: &mut dyn Write) -> io::Result<()> {
+    let mut heads = vec![named("process_name", LINES, "tessera"), named("thread_name", LINES, "lines of the program")];
     let threads: BTreeSet<u32> = profile.events.iter().map(|e| e.thread).collect();
     for &thread in &threads {
         let name = if thread == 0 { "main".to_owned() } else { format!("device thread {thread}") };
-        out.push(named("thread_name", track(thread), &name));
+        heads.push(named("thread_name", track(thread), &name));
     }
     let mut sorted: Vec<&Event> = profile.events.iter().collect();
     // What is around others comes first.
     sorted.sort_by_key(|e| (e.start, std::cmp::Reverse(e.whole)));
-    out.extend(sorted.iter().filter_map(|e| Some(slice(e, profile.rows.get(e.row)?, sources))));
-    for (number, line) in lines(&sorted, &profile.rows, sources).iter().enumerate() {
-        out.extend(line.events(number));
+    let places: Vec<Option<Place>> = profile.rows.iter().map(|row| Place::of(span_of(row), sources)).collect();
+    let slices = sorted.iter().filter_map(|e| Some(slice(e, profile.rows.get(e.row)?, places.get(e.row)?)));
+    let lines = lines(&sorted, &profile.rows, sources);
+    let arrows = lines.iter().enumerate().flat_map(|(number, line)| line.events(number));
+    to.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
+    for (i, event) in heads.into_iter().chain(slices).chain(arrows).enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        write!(to, "{comma}\n{event}")?;
     }
-    json!({"traceEvents": out, "displayTimeUnit": "ms"})
+    to.write_all(b"\n]}\n")
 }
 
 fn track(thread: u32) -> u32 {
@@ -49,11 +59,11 @@ fn named(what: &str, track: u32, name: &str) -> Value {
 }
 
 /// One run of a row.
-fn slice(event: &Event, row: &Row, sources: &SourceMap) -> Value {
+fn slice(event: &Event, row: &Row, place: &Option<Place>) -> Value {
     let kind = if row.kind == Kind::Step { "kernel" } else { "stage" };
     json!({
         "ph": "X", "cat": kind, "name": row.name, "pid": 1, "tid": track(event.thread),
-        "ts": micros(event.start), "dur": micros(event.whole), "args": {"place": Place::of(span_of(row), sources)},
+        "ts": micros(event.start), "dur": micros(event.whole), "args": {"place": place},
     })
 }
 
@@ -80,23 +90,22 @@ impl Neighbours {
 
 /// Lines of the program by the time at which the first thread computes them. Devices compute the same at the same time.
 fn lines(sorted: &[&Event], rows: &[Row], sources: &SourceMap) -> Vec<Neighbours> {
+    let texts: Vec<String> = rows.iter().map(|row| source_line(row, sources)).collect();
     let first = sorted.iter().filter(|e| rows.get(e.row).is_some_and(|r| r.kind == Kind::Step)).map(|e| e.thread).min();
     let mut out: Vec<Neighbours> = vec![];
     for event in sorted.iter().filter(|e| Some(e.thread) == first) {
-        let Some(row) = rows.get(event.row).filter(|r| r.kind == Kind::Step) else { continue };
-        let (place, end) = (source_line(row, sources), event.start + event.whole);
-        if place.is_empty() {
-            continue;
-        }
+        let is_step = rows.get(event.row).is_some_and(|r| r.kind == Kind::Step);
+        let Some(place) = texts.get(event.row).filter(|text| is_step && !text.is_empty()) else { continue };
+        let end = event.start + event.whole;
         match out.last_mut() {
-            Some(last) if last.place == place && event.start <= last.end + JOINED => last.end = last.end.max(end),
+            Some(last) if last.place == *place && event.start <= last.end + JOINED => last.end = last.end.max(end),
             // A step inside a loop: the loop's line ends where the first of its steps begins.
             last => {
                 if let Some(last) = last.filter(|l| l.end > event.start) {
                     last.end = event.start;
                 }
                 let (thread, start) = (event.thread, event.start);
-                out.push(Neighbours { place, thread, start, end, first: start });
+                out.push(Neighbours { place: place.clone(), thread, start, end, first: start });
             }
         }
     }
@@ -122,7 +131,9 @@ mod tests {
         let rows = vec![row("dot", Kind::Step), row("host code", Kind::Stage)];
         let event = |row, start, whole| Event { row, thread: 0, start: us(start), whole: us(whole) };
         let profile = Profile { rows, events: vec![event(0, 5, 2), event(1, 5, 9)], ..Profile::default() };
-        let value = events(&profile, &SourceMap::default());
+        let mut text = vec![];
+        write(&profile, &SourceMap::default(), &mut text).expect("memory takes it");
+        let value: Value = serde_json::from_slice(&text).expect("it is JSON");
         let names: Vec<&str> = value["traceEvents"]
             .as_array()
             .into_iter()

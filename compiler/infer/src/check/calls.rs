@@ -30,14 +30,17 @@ impl Cx<'_> {
             let receiver = self.receiver(base);
             let before = self.diagnostics.len();
             let value = self.method(base, receiver, name, args, span);
-            self.hides(base, before);
+            self.hides(base, before, name.span);
+            if let Some(d) = crate::mistaken::exchanges_nothing(name, args, &value) {
+                self.report(d);
+            }
             return value;
         }
         match self.callee(func) {
             Meaning::Value(value) => {
                 let before = self.diagnostics.len();
                 let value = self.call_value(value, args, span);
-                self.hides(func, before);
+                self.hides(func, before, func.span);
                 value
             }
             Meaning::Def(item) => {
@@ -76,9 +79,12 @@ impl Cx<'_> {
         }
     }
 
-    /// Says of what was reported of a variable that the name is one of the language, too.
-    fn hides(&mut self, e: &Expr, before: usize) {
-        if let (ExprKind::Name(name), Some(d)) = (&e.kind, self.diagnostics.get_mut(before))
+    /// Says of what was reported of a variable at a place, that it has no such method or is not callable, that the name is one of
+    /// the language, too.
+    fn hides(&mut self, e: &Expr, before: usize, at: Span) {
+        let reported = self.diagnostics.get_mut(before..).unwrap_or_default();
+        let of_it = |d: &&mut Diagnostic| matches!(d.code, Code::E0103 | Code::E0210) && d.span == at;
+        if let (ExprKind::Name(name), Some(d)) = (&e.kind, reported.iter_mut().find(of_it))
             && let Some(what) = crate::members::built_in(name)
         {
             d.notes

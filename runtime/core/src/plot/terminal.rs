@@ -275,6 +275,7 @@ fn band_shades(band: &[(f64, f64, f64)], (x, y): (&Axis, &Axis), cells: &mut Cel
     let places: Vec<Option<(f64, f64, f64)>> = band.iter().map(place).collect();
     for pair in places.windows(2) {
         let &[Some(a), Some(b)] = pair else { continue };
+        let (a, b) = if b.0 < a.0 { (b, a) } else { (a, b) };
         for c in cells.between(a.0, b.0) {
             let middle = (c as f64 + 0.5) / cells.columns as f64;
             let t = if b.0 > a.0 { ((middle - a.0) / (b.0 - a.0)).clamp(0.0, 1.0) } else { 0.0 };
