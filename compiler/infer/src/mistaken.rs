@@ -50,7 +50,7 @@ fn compares_a_float(e: &Expr) -> Option<Diagnostic> {
     // What calls give may be the number itself.
     let computed = matches!(other.kind, ExprKind::Binary { .. });
     // Between these a number that is no multiple of a small power of two is none of a large one that somebody writes out.
-    let usual = (1e-3..1e6).contains(&number.abs());
+    let usual = (1e-3..1e6).contains(&number);
     let exact = (number * 1_048_576.0).fract() == 0.0;
     (computed && usual && !exact).then(|| {
         let message = format!("computed floats are seldom equal to {number} to the last bit");
@@ -64,13 +64,12 @@ fn compares_a_float(e: &Expr) -> Option<Diagnostic> {
 const PAIRS: [(&str, &str); 3] = [("max", "argmax"), ("min", "argmin"), ("sort", "argsort")];
 
 /// What the second of two names is called that is to hold positions.
-const POSITIONS: [&str; 6] = ["i", "idx", "ind", "pos", "arg", "where"];
+const POSITIONS: [&str; 5] = ["idx", "ind", "pos", "arg", "where"];
 
 /// Whether a name says that it holds positions, or that nobody reads it.
 fn names_positions(e: &Expr) -> bool {
     let ExprKind::Name(name) = &e.kind else { return false };
-    let parts = || name.split('_');
-    &**name == "_" || parts().any(|part| POSITIONS.iter().any(|p| part == *p || (p.len() > 1 && part.starts_with(p))))
+    &**name == "_" || name.rsplit('_').any(|part| part == "i" || POSITIONS.iter().any(|p| part.starts_with(p)))
 }
 
 /// W0111: two names for the rows of the one tensor that `max`, `min` or `sort` along an axis gives; E0204 where it has not

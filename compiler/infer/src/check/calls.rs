@@ -30,7 +30,7 @@ impl Cx<'_> {
             let receiver = self.receiver(base);
             let before = self.diagnostics.len();
             let value = self.method(base, receiver, name, args, span);
-            self.hides(base, before, name.span);
+            self.hides(base, before, [name.span, span]);
             if let Some(d) = crate::mistaken::exchanges_nothing(name, args, &value) {
                 self.report(d);
             }
@@ -40,7 +40,7 @@ impl Cx<'_> {
             Meaning::Value(value) => {
                 let before = self.diagnostics.len();
                 let value = self.call_value(value, args, span);
-                self.hides(func, before, func.span);
+                self.hides(func, before, [func.span, span]);
                 value
             }
             Meaning::Def(item) => {
@@ -79,11 +79,12 @@ impl Cx<'_> {
         }
     }
 
-    /// Says of what was reported of a variable at a place, that it has no such method or is not callable, that the name is one of
-    /// the language, too.
-    fn hides(&mut self, e: &Expr, before: usize, at: Span) {
+    /// Says of what was reported of a variable at a call, that it has no such method, does not take this, or is not callable, that
+    /// the name is one of the language, too.
+    fn hides(&mut self, e: &Expr, before: usize, at: [Span; 2]) {
         let reported = self.diagnostics.get_mut(before..).unwrap_or_default();
-        let of_it = |d: &&mut Diagnostic| matches!(d.code, Code::E0103 | Code::E0210) && d.span == at;
+        let of_it =
+            |d: &&mut Diagnostic| matches!(d.code, Code::E0103 | Code::E0104 | Code::E0210) && at.contains(&d.span);
         if let (ExprKind::Name(name), Some(d)) = (&e.kind, reported.iter_mut().find(of_it))
             && let Some(what) = crate::members::built_in(name)
         {
