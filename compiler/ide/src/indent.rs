@@ -41,9 +41,8 @@ pub fn begun(text: &str, line_start: usize) -> Option<Begun> {
         None => behind(above, &tokens)?,
     };
     // Who writes tabs goes on with them.
-    let tabs = |line: &str| {
-        line.starts_with(|c: char| c == ' ' || c == '\t') && line[..line.len() - line.trim_start().len()].contains('\t')
-    };
+    let tabs =
+        |line: &str| line.starts_with([' ', '\t']) && line[..line.len() - line.trim_start().len()].contains('\t');
     (!above.lines().rev().take(50).any(tabs) && !text[white.clone()].contains('\t')).then_some(Begun { white, spaces })
 }
 
