@@ -21,7 +21,7 @@ use tessera_resolve::source::SourceMap;
 use tessera_runtime::device::Taken;
 use tessera_runtime::fault::human_bytes;
 use tessera_runtime::io::replace::{Durability, replace, try_at};
-use tessera_runtime::profile::{DEVICES, Event, Kind, Profile, Row, Work};
+use tessera_runtime::profile::{DEVICES, EVENTS_FEW, Event, Kind, Profile, Row, Work};
 use tessera_runtime::traffic::Sent;
 
 /// A table of one line for each kernel or function of the runtime, by share: of the time that threads of the program
@@ -164,12 +164,13 @@ pub fn json(
         let (runs, bytes) = (sent.runs, sent.bytes);
         json!({"name": **name, "device": device, "runs": runs, "bytes": bytes, "seconds": time, "waited": waited, "hidden": hidden})
     };
+    let (runs, left_out) = runs(profile, &steps);
     json!({
         "schema": 1,
         "exchanges": sent.iter().map(exchange).collect::<Vec<_>>(),
         "profile": steps.iter().map(row).collect::<Vec<_>>(),
-        "steps": runs(profile, &steps),
-        "steps_left_out": profile.left_out,
+        "steps": runs,
+        "steps_left_out": left_out,
         "roof": roof,
         "stages": by_time(rows, Kind::Stage).iter().map(stage).collect::<Vec<_>>(),
         "kernels": steps.iter().map(|r| r.time()).sum::<Duration>().as_secs_f64(),
@@ -179,16 +180,18 @@ pub fn json(
     })
 }
 
-/// The first runs of kernels by the time at which they began: the number of the row, when, and how long with all inside it.
-fn runs(profile: &Profile, steps: &[&Row]) -> Vec<(usize, f64, f64)> {
-    let number = |e: &Event| {
-        let row = profile.rows.get(e.row)?;
-        steps.iter().position(|s| std::ptr::eq(*s, row))
-    };
+/// The first runs of kernels by the time at which they began, at most so many as are kept without `--trace`: the number of the
+/// row, when, and how long with all inside it. And how many there are besides.
+fn runs(profile: &Profile, steps: &[&Row]) -> (Vec<(usize, f64, f64)>, usize) {
+    let number = |row: &Row| steps.iter().position(|s| std::ptr::eq(*s, row));
+    let numbers: Vec<Option<usize>> = profile.rows.iter().map(number).collect();
+    let number = |e: &Event| numbers.get(e.row).copied().flatten();
     let run = |e: &Event| Some((number(e)?, e.start.as_secs_f64(), e.whole.as_secs_f64()));
-    let mut out: Vec<(usize, f64, f64)> = profile.events.iter().filter_map(run).collect();
+    let all = profile.events.iter().filter(|e| number(e).is_some()).count();
+    let mut out: Vec<(usize, f64, f64)> = profile.events.iter().filter_map(run).take(EVENTS_FEW).collect();
     out.sort_by(|a, b| a.1.total_cmp(&b.1));
-    out
+    let left_out = profile.left_out + all - out.len();
+    (out, left_out)
 }
 
 /// Looks at the files of the options before a program runs, which may take hours: the earlier profile, and whether the others
@@ -365,5 +368,15 @@ mod tests {
         let value = json(&profile, &[], Duration::from_millis(1), None, &SourceMap::default());
         let close = |a: &serde_json::Value, b: f64| a.as_f64().is_some_and(|a| (a - b).abs() < 1e-9);
         assert!(close(&value["profile"][0]["share"], 0.8 / 1.3) && close(&value["unknown"], 0.0), "{value}");
+    }
+
+    #[test]
+    fn a_long_trace_leaves_a_short_profile() {
+        let event = |n: u64| Event { row: 0, thread: 0, start: Duration::from_micros(n), whole: Duration::ZERO };
+        let events: Vec<Event> = (0..EVENTS_FEW as u64 + 7).map(event).collect();
+        let profile = Profile { rows: vec![row("dot", Kind::Step, &[1])], events, ..Profile::default() };
+        let value = json(&profile, &[], Duration::from_millis(1), None, &SourceMap::default());
+        assert_eq!(value["steps"].as_array().map(Vec::len), Some(EVENTS_FEW));
+        assert_eq!(value["steps_left_out"], 7);
     }
 }

@@ -81,7 +81,7 @@ pub struct Profile {
 }
 
 /// Runs of steps that are kept where nobody asks for all events.
-const EVENTS_FEW: usize = 4000;
+pub const EVENTS_FEW: usize = 4000;
 
 /// A step that runs.
 #[derive(Clone, Copy, Debug)]
