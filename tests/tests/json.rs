@@ -51,6 +51,7 @@ fn every_command_has_the_keys_of_the_page() {
         ("`explain`, `help`", vec!["explain", "E0201", "--json"]),
         ("`explain`, `help`", vec!["help", "run", "--json"]),
         ("`plan`", [&["plan", "model.tsr"], &layer[..]].concat()),
+        ("`tune`", vec!["tune", "model.tsr", "--json"]),
         ("`doctor`", vec!["doctor", "--json"]),
         ("`cache`", vec!["cache", "--json"]),
         ("`cache`", vec!["cache", "list", "--json"]),

@@ -172,6 +172,8 @@ codes! {
     E0604;
     /// No GPU that can be used
     E0605;
+    /// Kernels without a record of their schedule, or something to measure that this machine does not tell
+    E0606;
     /// An operator or feature that is not supported yet
     E0690;
 
@@ -263,6 +265,8 @@ codes! {
     W0601;
     /// An option that has no effect on a part of the program
     W0602;
+    /// Records of tuning that could not be used or kept
+    W0603;
 }
 
 impl Code {

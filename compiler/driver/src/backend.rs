@@ -9,11 +9,13 @@ pub mod footprint;
 mod turn_places;
 mod loops;
 pub mod exchanges;
-mod tuned;
+mod laboratory;
+pub mod tuned;
 mod verified;
 mod laid;
 pub mod memory_limit;
 
+pub use laboratory::energy::counters as energy_of_calls;
 pub use laid::Planned;
 
 use crate::cache::DiskCache;
@@ -21,7 +23,7 @@ use crate::native_kernels::{Source, gather, native_kernel};
 use crate::target::{self, Choice, Target};
 use crate::tune::records::Records;
 use laid::{Laid, zeros};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -47,7 +49,9 @@ use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::profile::{self, Work};
 use tessera_runtime::tensor::OutOfMemory;
+use tessera_schedule::estimate::Rates;
 use tessera_tile::Lowered;
+use tuned::{Tuned, Tuning};
 
 /// Why there is no plan.
 #[derive(Debug)]
@@ -78,8 +82,14 @@ pub struct Options {
 pub struct Backend {
     options: Options,
     cache: DiskCache,
-    /// What `@op.autotune` found.
+    /// What searches for schedules found.
     records: Records,
+    tuning: Tuning,
+    /// Kernels that are tuned, and what became of them.
+    tuned: RefCell<Vec<Tuned>>,
+    /// What the machine does in a second, for the cost model, and what measures it.
+    rates: OnceCell<Rates>,
+    measured_rates: Option<MeasuredRates>,
     target: Arc<dyn Target>,
     /// What the texts of kernels are for: another one, where programs cannot run on it here.
     texts: Arc<dyn Target>,
@@ -104,6 +114,9 @@ pub struct Backend {
     /// Kernels compiled and found, with the time until they were there.
     pub compiled: Cell<(u32, u32, Duration)>,
 }
+
+/// Operations and bytes in a second.
+type MeasuredRates = Box<dyn Fn() -> Option<(f64, f64)>>;
 
 /// Kernels by the structure of their groups.
 type Known = RefCell<HashMap<blake3::Hash, Rc<Lowered>>>;
@@ -160,6 +173,10 @@ impl Backend {
             options,
             cache,
             records,
+            tuning: Tuning::default(),
+            tuned: RefCell::default(),
+            rates: OnceCell::new(),
+            measured_rates: None,
             machine: target.machine(),
             device: target.device(&pool),
             texts: target.clone(),
@@ -202,7 +219,7 @@ impl Backend {
     }
 
     pub fn always_compile(&self) -> bool {
-        self.options.always_compile || self.options.checked
+        self.options.always_compile || self.options.checked || self.measures_all()
     }
 
     pub fn check_nan(&self) -> bool {
@@ -270,7 +287,7 @@ impl Backend {
                 }
                 let mut schedule =
                     tessera_schedule::schedule(graph, &group, &name, &self.machine).map_err(|r| r.to_string());
-                let tuned = tessera_schedule::hints(graph, &group).is_some_and(|h| h.autotune.is_some());
+                let tuned = self.asked(graph, &group).is_some();
                 let start = schedule.as_ref().ok().filter(|_| tuned).cloned();
                 if let Some(found) = start.as_ref().and_then(|s| self.recorded(graph, &group, s)) {
                     schedule = Ok(found);

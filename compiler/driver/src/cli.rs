@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tessera_base::Mesh;
+use tessera_ir::hints::Objective;
 
 /// Tessera: a statically checked tensor language.
 #[derive(Parser, Debug)]
@@ -130,6 +131,29 @@ pub struct Kept {
     pub against: Option<PathBuf>,
 }
 
+/// How schedules are searched.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug)]
+pub struct Search {
+    /// Schedules of a kernel that are measured, at most
+    #[arg(long, default_value = "50", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub samples: u32,
+    /// What is to be small: latency, throughput, memory, compile or energy
+    #[arg(long, default_value = "latency", value_name = "O", value_parser = objective)]
+    pub objective: Objective,
+    /// The name of the file of records (default: that of the program)
+    #[arg(long, value_name = "NAME", value_parser = cache_name)]
+    pub cache: Option<String>,
+    /// Measure nothing, and end with 1 where a kernel has no record or a record no kernel
+    #[arg(long)]
+    pub check: bool,
+    /// Measure nothing, and end with an error where a kernel has no record
+    #[arg(long, conflicts_with = "check")]
+    pub frozen: bool,
+    /// Show the schedule of each kernel, and what keeps the nearest record from one that has none
+    #[arg(long)]
+    pub explain: bool,
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Check, compile and run a program (`tessera FILE` is the same)
@@ -149,6 +173,19 @@ pub enum Command {
         file: PathBuf,
         #[command(flatten)]
         kept: Kept,
+        /// What the program sees as `sys.args`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Search for the schedules with which the kernels of a program run best, and keep them in `.tessera/cache/NAME.json`
+    ///
+    /// The program runs up to its end: what it prints is dropped, and the files that it writes last as long as the command.
+    /// Later runs take the schedules that were found. Results are the same with every schedule.
+    Tune {
+        /// The program
+        file: PathBuf,
+        #[command(flatten)]
+        search: Search,
         /// What the program sees as `sys.args`
         #[arg(last = true)]
         args: Vec<String>,
@@ -438,6 +475,21 @@ fn sizes(text: &str) -> Result<Sizes, String> {
 /// `n=3,rate=0.5`.
 fn values(text: &str) -> Result<Values, String> {
     assignments(text).map(Values)
+}
+
+/// An objective by its name.
+fn objective(text: &str) -> Result<Objective, String> {
+    let names = Objective::ALL.map(Objective::name).join(", ");
+    Objective::named(text).ok_or_else(|| format!("it is one of {names}"))
+}
+
+/// A name that becomes a file.
+fn cache_name(text: &str) -> Result<String, String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    match text.is_empty() || text.starts_with('.') || text.len() > 100 || !text.chars().all(fine) {
+        true => Err("it becomes the file `.tessera/cache/NAME.json`: letters, digits, `_`, `-` and `.`".into()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 /// `dp=9,tp=8`.

@@ -67,6 +67,9 @@ pub fn main(stack_bytes: usize) -> u8 {
             let asked = crate::view::Asked { file: &file, port, open: !no_open, profile, args };
             crate::view::view(&setup, asked)
         }
+        Some(Command::Tune { file, search, args }) => {
+            crate::tuning::tune(&setup, &crate::tuning::Asked { file, args, search })
+        }
         Some(Command::Check { files }) => check_files(&setup, &files),
         Some(Command::Fmt { files, write, check, stdout: _ }) => {
             let then = match (write, check) {
@@ -155,7 +158,7 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
 /// What keeps the command from running programs on the target.
 fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnostic> {
     let runs = match command {
-        None | Some(Command::Repl | Command::Profile { .. } | Command::Test { .. }) => true,
+        None | Some(Command::Repl | Command::Profile { .. } | Command::Tune { .. } | Command::Test { .. }) => true,
         Some(Command::Jupyter { action: JupyterAction::Run { .. } }) => true,
         Some(Command::Run { interpret, .. }) => !interpret,
         Some(_) => false,
@@ -185,7 +188,7 @@ fn taken_target(setup: &Setup) -> Option<String> {
 /// Options whose value this build does not offer.
 fn wrong_options(cli: &Cli) -> Option<String> {
     let g = &cli.global;
-    if matches!(cli.command, None | Some(Command::Repl | Command::Test { .. }))
+    if matches!(cli.command, None | Some(Command::Repl | Command::Tune { .. } | Command::Test { .. }))
         && tessera_runtime::world::launch::is_launched()
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());

@@ -134,7 +134,9 @@ fn program(setup: &Setup, loaded: &Loaded, ir: Ir, after: Option<&str>) -> u8 {
     let mut session = tessera_host::Session::new(Box::new(std::io::sink()), false, vec![], setup.stack_bytes);
     let reports = crate::regions::Reports::default();
     let pool = setup.pool();
-    let backend = Rc::new(setup.backend(pool.clone()));
+    let mut backend = setup.backend(pool.clone());
+    backend.follow(Path::new(&*loaded.path));
+    let backend = Rc::new(backend);
     backend.watch();
     let program = match crate::program::start(&mut session, &ready, backend.clone(), pool, reports.clone()) {
         Ok(p) => p,

@@ -42,6 +42,7 @@ mod ask;
 pub mod explain;
 pub mod interpret;
 pub mod emit;
+mod tuning;
 mod plan;
 pub mod repl;
 pub mod testing;

@@ -86,6 +86,11 @@ impl Setup {
         };
         let mut backend = Backend::on(target, options, self.cache(), pool);
         backend.set_machine(machine);
+        let global = self.global.clone();
+        backend.set_rates(Box::new(move || {
+            let roof = roof::roof(&std::env::current_exe().ok()?, &global)?;
+            Some((roof.flops, roof.bytes))
+        }));
         backend
     }
 
@@ -311,7 +316,9 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     crate::interrupt::on_interrupt(session.interrupt_flag());
     let reports = Reports::default();
     let pool = setup.pool();
-    let backend = Rc::new(setup.backend(pool.clone()));
+    let mut backend = setup.backend(pool.clone());
+    backend.follow(path);
+    let backend = Rc::new(backend);
     drop(starting);
     let making = stage("making host code");
     let program = start(&mut session, &ready, backend.clone(), pool, reports.clone());

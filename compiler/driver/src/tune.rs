@@ -1,94 +1,129 @@
-//! `@op.autotune`: a search over the schedules of one kernel.
+//! A search over the schedules of one kernel.
 //!
-//! The cost model's schedule is the start. Each step tries the neighbours of the best schedule
-//! so far ([`moves`]), measures them, and goes on from the first that is faster. A new best
-//! must win clearly over the start, else the start stays. What was found is kept by
-//! [`records`]. Schedules never change results, which every sample is checked for.
+//! All schedules around that of the cost model are a grid that the model ranks ([`tessera_schedule::grid`]). A Gaussian process
+//! with the model as its mean ([`surrogate`]) says which one is worth measuring next, and each is measured in turn with the best
+//! one so far. At the end the best few are measured together: of those that are about as fast as the fastest one the highest in
+//! the ranks wins, so that a search that is done again ends with the same schedule. What was found is kept by [`records`].
+//! Schedules never change results, which every sample is checked for.
 
 pub mod records;
-mod moves;
+mod surrogate;
 
-use std::collections::BTreeSet;
+use surrogate::Surrogate;
 use tessera_ir::schedule::{self, Schedule};
+use tessera_schedule::grid::Grid;
 
-/// Schedules that one search measures, at most.
-pub const SAMPLES_MAX: u32 = 50;
 /// Runs before the measurement of a sample.
 pub const WARM_UPS: u32 = 3;
-/// Measured runs of a sample; their median counts.
-pub const RUNS: u32 = 10;
-/// The time of a new best over that of the start, at most.
+/// Measurements of a sample; their median counts.
+pub const RUNS: usize = 10;
+/// What a winner costs at most, over those that it wins against.
 const WIN: f64 = 0.93;
 /// Nanoseconds of a kernel that is not worth a search: launching it takes as long.
-const SMALL_NS: f64 = 10_000.0;
-/// How much faster a neighbour must be to become the next centre of the search.
+pub const SMALL_NS: f64 = 10_000.0;
+/// How much better a sample must be to be the one that others are measured beside.
 const STEP: f64 = 0.98;
+/// Schedules that are measured together at the end, besides the start.
+const FINALISTS: usize = 6;
+/// Over the best sample, what a schedule costs that may still be in the last round.
+const HOPE: f64 = 1.1;
+
+/// What says how good schedules are.
+pub trait Bench {
+    /// What a candidate costs, and what the best one so far does that is measured in turn with it. `None` for a candidate
+    /// that does not compile or changes results.
+    fn beside(&mut self, candidate: &Schedule, best: &Schedule) -> Option<(f64, f64)>;
+
+    /// What each of some schedules costs, all measured in turn.
+    fn all(&mut self, finalists: &[Schedule]) -> Option<Vec<f64>>;
+}
+
+/// How far a search goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Schedules that are measured, at most.
+    pub samples: u32,
+    /// A start that costs less stays.
+    pub small: f64,
+    /// A schedule that costs as much cannot be beaten.
+    pub roof: f64,
+}
 
 /// What a search found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// The start, unless another one won.
     pub best: Schedule,
-    pub start_ns: f64,
-    pub best_ns: f64,
+    pub start_cost: f64,
+    pub best_cost: f64,
     pub samples: u32,
 }
 
-/// Searches from `start`. `measure` gives the median nanoseconds of a schedule, or `None` for
-/// one that does not compile or is far slower than the limit.
-pub fn search(start: &Schedule, measure: &mut dyn FnMut(&Schedule, Option<f64>) -> Option<f64>) -> Option<Outcome> {
-    let start_ns = measure(start, None)?;
-    let mut out = Outcome { best: start.clone(), start_ns, best_ns: start_ns, samples: 1 };
-    if start_ns < SMALL_NS {
+/// Searches among the points of a grid around `start`; those of `first` are measured before others. `None` where not even the
+/// start can be measured.
+pub fn search(start: &Schedule, grid: &Grid, first: &[usize], effort: Effort, bench: &mut dyn Bench) -> Option<Outcome> {
+    let (start_cost, _) = bench.beside(start, start)?;
+    let mut out = Outcome { best: start.clone(), start_cost, best_cost: start_cost, samples: 1 };
+    if start_cost < effort.small || grid.is_empty() {
         return Some(out);
     }
-    let mut tried = BTreeSet::from([records::directives(start).join("\n")]);
-    let mut centre = (start.clone(), start_ns);
-    'search: loop {
-        for directives in moves::neighbours(&centre.0) {
-            let candidate = Schedule { directives, ..centre.0.clone() };
-            if schedule::verify::verify(&candidate).is_err()
-                || !tried.insert(records::directives(&candidate).join("\n"))
-            {
-                continue;
-            }
-            // Two are left for the end.
-            if out.samples + 2 >= SAMPLES_MAX {
-                break 'search;
-            }
-            out.samples += 1;
-            let Some(ns) = measure(&candidate, Some(centre.1)) else { continue };
-            if ns < centre.1 * STEP {
-                centre = (candidate, ns);
-                continue 'search;
-            }
+    let at = |point: usize| Schedule { directives: grid.directives(point), ..start.clone() };
+    let mut model = Surrogate::over(grid);
+    // By point: the logarithm of what it costs over what the start does.
+    let mut measured: Vec<(usize, f64)> = vec![(0, 0.0)];
+    model.observe(0, 0.0);
+    let mut best = (0, 0.0f64);
+    let mut waiting = first.iter().copied().filter(|p| *p != 0).collect::<Vec<_>>().into_iter();
+    while out.samples < effort.samples && start_cost * best.1.exp() > effort.roof {
+        let Some(point) = waiting.next().or_else(|| model.next(best.1)) else { break };
+        let candidate = at(point);
+        if schedule::verify::verify(&candidate).is_err() || tessera_tile::lower(&candidate).is_err() {
+            model.exclude(point);
+            continue;
         }
-        break;
+        out.samples += 1;
+        let Some((cost, beside)) = bench.beside(&candidate, &at(best.0)) else {
+            model.exclude(point);
+            continue;
+        };
+        let score = best.1 + (cost / beside).ln();
+        model.observe(point, score);
+        measured.push((point, score));
+        if score < best.1 + STEP.ln() {
+            best = (point, score);
+        }
     }
-    if centre.1 < start_ns * WIN {
-        // Both once more: the machine may have been busy with something else.
-        out.samples += 2;
-        if let (Some(start_again), Some(again)) = (measure(start, None), measure(&centre.0, None)) {
-            out.start_ns = start_ns.min(start_again);
-            out.best_ns = out.start_ns;
-            if centre.1.min(again) < out.start_ns * WIN && again < start_again * WIN {
-                (out.best, out.best_ns) = (centre.0, centre.1.min(again));
-            }
-        }
+    // Whoever wins has to do so twice: the machine may have been busy with something else.
+    let mut finalists: Vec<(usize, f64)> = measured.iter().copied().filter(|(_, s)| *s < best.1 + HOPE.ln()).collect();
+    finalists.sort_by(|a, b| a.1.total_cmp(&b.1));
+    finalists.truncate(FINALISTS);
+    let mut points: Vec<usize> = finalists.iter().map(|f| f.0).chain([0]).collect();
+    points.sort_unstable();
+    points.dedup();
+    if best.1 < WIN.ln() && points.len() > 1 {
+        let schedules: Vec<Schedule> = points.iter().map(|&p| at(p)).collect();
+        let costs = bench.all(&schedules)?;
+        let fastest = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        // Points are in the order of their ranks, the start before all others.
+        let winner = costs.iter().position(|c| *c * WIN <= fastest).unwrap_or(0);
+        (out.best, out.start_cost, out.best_cost) = (schedules[winner].clone(), costs[0], costs[winner]);
     }
     Some(out)
 }
 
-/// The middle one of some times.
-pub fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::INFINITY)
+/// The middle one of some numbers.
+pub fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use tessera_ir::schedule::Directive;
+    use tessera_schedule::estimate::Rates;
+
+    const EFFORT: Effort = Effort { samples: 50, small: 0.0, roof: 0.0 };
 
     fn start() -> Result<Schedule, String> {
         let text = r#"
@@ -105,42 +140,82 @@ mod tests {
         schedule::text::parse(text).map_err(|e| e.message)
     }
 
-    fn lanes(s: &Schedule) -> u32 {
-        s.directives
-            .iter()
-            .find_map(|d| if let Directive::Vectorize { lanes, .. } = d { Some(*lanes) } else { None })
-            .unwrap_or(0)
+    /// A bench that knows what everything costs, give or take noise.
+    struct Known<F: Fn(&Schedule) -> f64> {
+        cost: F,
+        count: u32,
+        noise: f64,
+        state: u64,
+    }
+
+    impl<F: Fn(&Schedule) -> f64> Known<F> {
+        fn of(cost: F, noise: f64, state: u64) -> Known<F> {
+            Known { cost, count: 0, noise, state }
+        }
+
+        fn cost(&mut self, s: &Schedule) -> f64 {
+            self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let random = (self.state >> 33) as f64 / (1u64 << 31) as f64 - 0.5;
+            (self.cost)(s) * (1.0 + self.noise * random)
+        }
+    }
+
+    impl<F: Fn(&Schedule) -> f64> Bench for Known<F> {
+        fn beside(&mut self, candidate: &Schedule, best: &Schedule) -> Option<(f64, f64)> {
+            self.count += 1;
+            Some((self.cost(candidate), self.cost(best)))
+        }
+
+        fn all(&mut self, finalists: &[Schedule]) -> Option<Vec<f64>> {
+            Some(finalists.iter().map(|s| self.cost(s)).collect())
+        }
+    }
+
+    fn grid(start: &Schedule) -> Grid {
+        Grid::around(start, &tessera_schedule::reference(), &Rates::usual(2))
+    }
+
+    fn of(s: &Schedule) -> (f64, f64) {
+        let number = |d: &Directive| match d {
+            Directive::Vectorize { lanes, .. } => (f64::from(*lanes), 1.0),
+            Directive::Tile { size, .. } => (1.0, *size as f64),
+            _ => (1.0, 1.0),
+        };
+        s.directives.iter().map(number).fold((1.0, 1.0), |a, b| (a.0 * b.0, a.1 * b.1))
     }
 
     #[test]
-    fn the_search_follows_what_is_faster() -> Result<(), String> {
+    fn the_best_schedule_is_found_and_the_budget_holds() -> Result<(), String> {
         let start = start()?;
-        let mut measure = |s: &Schedule, _: Option<f64>| Some(1e6 / f64::from(lanes(s)));
-        let out = search(&start, &mut measure).ok_or("no outcome")?;
-        assert_eq!(lanes(&out.best), 64);
-        assert!(out.samples <= SAMPLES_MAX);
+        let mut bench = Known::of(|s| 1e8 / of(s).0 * (1.0 + (of(s).1.log2() - 11.0).abs()), 0.0, 1);
+        let out = search(&start, &grid(&start), &[], EFFORT, &mut bench).ok_or("no outcome")?;
+        assert_eq!(of(&out.best), (64.0, 2048.0));
+        assert!(out.samples <= EFFORT.samples && bench.count == out.samples, "{out:?}");
+        let few = Effort { samples: 3, ..EFFORT };
+        let out = search(&start, &grid(&start), &[], few, &mut bench).ok_or("no outcome")?;
+        assert_eq!(out.samples, 3);
         Ok(())
     }
 
     #[test]
     fn a_small_win_is_none() -> Result<(), String> {
         let start = start()?;
-        let mut measure = |s: &Schedule, _: Option<f64>| Some(if *s == start { 1e6 } else { 0.95e6 });
-        let out = search(&start, &mut measure).ok_or("no outcome")?;
-        assert_eq!((out.best, out.best_ns), (start, 1e6));
+        let mut bench = Known::of(|s| if *s == start { 1e6 } else { 0.95e6 }, 0.0, 1);
+        let out = search(&start, &grid(&start), &[], EFFORT, &mut bench).ok_or("no outcome")?;
+        assert_eq!((out.best, out.best_cost), (start, 1e6));
         Ok(())
     }
 
     #[test]
-    fn the_budget_holds() -> Result<(), String> {
+    fn searches_that_are_done_again_end_the_same() -> Result<(), String> {
         let start = start()?;
-        let mut count = 0;
-        let mut measure = |s: &Schedule, _: Option<f64>| {
-            count += 1;
-            Some(if *s == start { 1e6 } else { 1e6 / f64::from(count) })
+        let winner = |seed: u64| {
+            let cost = |s: &Schedule| 1e8 / of(s).0.sqrt() * (1.0 + 0.3 * (of(s).1.log2() - 11.0).abs());
+            search(&start, &grid(&start), &[], EFFORT, &mut Known::of(cost, 0.04, seed)).map(|o| o.best)
         };
-        let out = search(&start, &mut measure).ok_or("no outcome")?;
-        assert!(out.samples <= SAMPLES_MAX && count as u32 == out.samples);
+        let all: Vec<_> = (1..=20).map(winner).collect();
+        let same = all.iter().filter(|w| **w == all[0]).count();
+        assert!(same >= 19, "{same} of 20 are the same");
         Ok(())
     }
 }

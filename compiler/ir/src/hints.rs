@@ -4,6 +4,63 @@ use std::fmt;
 use std::sync::Arc;
 use tessera_base::Span;
 
+/// What a search for a schedule is to make small.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Objective {
+    /// The time of a call on all threads.
+    #[default]
+    Latency,
+    /// The time of a call where each thread has calls of its own.
+    Throughput,
+    /// Bytes of scratch.
+    Memory,
+    /// The time that compiling takes.
+    Compile,
+    /// The energy of a call.
+    Energy,
+}
+
+impl Objective {
+    pub const ALL: [Objective; 5] =
+        [Objective::Latency, Objective::Throughput, Objective::Memory, Objective::Compile, Objective::Energy];
+
+    /// As programs write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::Latency => "latency",
+            Objective::Throughput => "throughput",
+            Objective::Memory => "memory",
+            Objective::Compile => "compile",
+            Objective::Energy => "energy",
+        }
+    }
+
+    /// The one with a name.
+    pub fn named(name: &str) -> Option<Objective> {
+        Objective::ALL.into_iter().find(|o| o.name() == name)
+    }
+}
+
+/// How schedules are searched.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Autotune {
+    /// The name of the file that keeps what is found.
+    pub cache: Arc<str>,
+    pub objective: Objective,
+    /// Schedules that are measured, at most.
+    pub samples: u32,
+}
+
+impl Autotune {
+    /// Schedules that a search measures where nothing else is said.
+    pub const SAMPLES: u32 = 50;
+
+    /// The usual search, kept under a name.
+    pub fn kept_as(cache: impl Into<Arc<str>>) -> Autotune {
+        Autotune { cache: cache.into(), objective: Objective::default(), samples: Autotune::SAMPLES }
+    }
+}
+
 /// The directives of one kernel. What is absent is left to the cost model.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct KernelHints {
@@ -30,8 +87,8 @@ pub struct KernelHints {
     pub warps: Option<u32>,
     /// `schedule.swizzle`: the width in bytes.
     pub swizzle: Option<u32>,
-    /// `@op.autotune`: the name of the cache.
-    pub autotune: Option<Arc<str>>,
+    /// `@op.autotune`.
+    pub autotune: Option<Autotune>,
     /// Where the kernel is defined, for messages.
     pub span: Span,
 }
@@ -83,7 +140,9 @@ impl KernelHints {
                 "parallel" => out.parallel = numbers(value)?,
                 "warps" => out.warps = Some(value.parse().ok()?),
                 "swizzle" => out.swizzle = Some(value.parse().ok()?),
-                "autotune" => out.autotune = Some(value.into()),
+                "autotune" => out.autotune = Some(Autotune::kept_as(value)),
+                "objective" => out.autotune.as_mut()?.objective = Objective::named(value)?,
+                "samples" => out.autotune.as_mut()?.samples = value.parse().ok()?,
                 _ => return None,
             }
         }
@@ -117,7 +176,10 @@ impl fmt::Display for KernelHints {
         put("parallel", (!self.parallel.is_empty()).then(|| joined(&self.parallel)))?;
         put("warps", self.warps.map(|n| n.to_string()))?;
         put("swizzle", self.swizzle.map(|n| n.to_string()))?;
-        put("autotune", self.autotune.as_ref().map(|n| n.to_string()))
+        let tuned = self.autotune.as_ref();
+        put("autotune", tuned.map(|a| a.cache.to_string()))?;
+        put("objective", tuned.filter(|a| a.objective != Objective::default()).map(|a| a.objective.name().into()))?;
+        put("samples", tuned.filter(|a| a.samples != Autotune::SAMPLES).map(|a| a.samples.to_string()))
     }
 }
 
@@ -134,7 +196,7 @@ mod tests {
             shared: Some(true),
             padding: 1,
             parallel: vec![0, 1],
-            autotune: Some("h100".into()),
+            autotune: Some(Autotune { objective: Objective::Memory, samples: 7, ..Autotune::kept_as("h100") }),
             ..KernelHints::default()
         };
         assert_eq!(KernelHints::parse(&hints.to_string()), Some(hints));

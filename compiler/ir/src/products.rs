@@ -17,7 +17,7 @@
 //! | `autotune` | of a tile: searched for where it runs |
 
 use crate::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy};
-use crate::hints::KernelHints;
+use crate::hints::{Autotune, KernelHints};
 use crate::text::{Op, TextError};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_base::DType;
@@ -183,7 +183,7 @@ impl Reader<'_> {
         let hints = KernelHints {
             kernel: "tile".into(),
             tile: vec![m, n, k],
-            autotune: autotune.then(|| "tile".into()),
+            autotune: autotune.then(|| Autotune::kept_as("tile")),
             ..KernelHints::default()
         };
         let at = self.graph.kernels.iter().position(|h| *h == hints).unwrap_or_else(|| {

@@ -5,7 +5,7 @@
 
 mod register_tile;
 mod conv_rows;
-mod dot;
+pub mod dot;
 mod group_dot;
 mod cumulate;
 mod transform;
@@ -230,10 +230,27 @@ fn points(s: &Schedule, outer: &[Var]) -> f64 {
     outer.iter().map(|a| s.extent(*a) as f64).product()
 }
 
+/// The axes of the grid and its loops: what no reduction reads back over.
+pub fn outer(s: &Schedule) -> Vec<Var> {
+    reduction(s).map_or_else(|| parallel_axes(s), |(_, d)| d)
+}
+
+/// What the accesses of a kernel cost on average if `axis` runs along the lanes; 1 where all are neighbours.
+pub fn access_cost(s: &Schedule, axis: Var) -> f64 {
+    let loads = s.values.iter().filter_map(|v| match &v.op {
+        ValueOp::Load { at, .. } => Some(load_cost(lane_stride(s, at, axis))),
+        _ => None,
+    });
+    let reduced = s.axes.get(axis.0 as usize).is_some_and(|a| a.reduced);
+    let stores = s.stores.iter().filter(|_| !reduced).map(|st| stride_cost(s.store_stride(st, axis)));
+    let all: Vec<f64> = loads.chain(stores).map(|cost| cost.max(1.0)).collect();
+    all.iter().sum::<f64>() / all.len().max(1) as f64
+}
+
 /// Nanoseconds per position of the outer axes.
-fn work(s: &Schedule) -> f64 {
+pub fn work(s: &Schedule) -> f64 {
     let domains = s.domains();
-    let outer: Vec<Var> = reduction(s).map_or_else(|| parallel_axes(s), |(_, d)| d);
+    let outer = outer(s);
     let inner =
         |i: usize| -> f64 { domains[i].iter().filter(|a| !outer.contains(a)).map(|a| s.extent(*a) as f64).product() };
     let mut ns = 0.0;

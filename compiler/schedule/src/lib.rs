@@ -2,7 +2,8 @@
 //!
 //! [`body`] states what a group computes as values over axes, [`axes`] splits and merges the
 //! axes so that indices become affine and loops long, and [`choose`] adds the directives of a
-//! simple cost model, over which [`hinted`] puts those of kernels. Nothing here can change a
+//! simple cost model, over which [`hinted`] puts those of kernels. [`estimate`] says what a
+//! schedule costs, and [`grid`] ranks all schedules around one by it. Nothing here can change a
 //! result.
 
 mod body;
@@ -10,6 +11,8 @@ mod axes;
 mod machine;
 mod choose;
 mod hinted;
+pub mod estimate;
+pub mod grid;
 
 pub use hinted::of as hints;
 pub use machine::{gpu, host, reference};

@@ -163,7 +163,7 @@ calls! {
     "op.scan" ("f, init, xs") -> "tuple": "A loop inside of tensor code: `f(carry, x)` gives the next carry and a row, for every row of `xs`. Gives the last carry and all rows.";
     "op.fori" ("lower, upper, f, init"): "A loop inside of tensor code: the last of the states that `f(i, state)` gives for every int from `lower` to `upper`, which is not among them.";
     "op.kernel": "As a decorator: the function is one kernel, on whole tensors or, with `tile.…`, written for one program of a grid.";
-    "op.autotune" ("*, cache"): "As a decorator: measures how the kernels of a function run fastest, and keeps the result under a name.";
+    "op.autotune" ("*, cache, objective=\"latency\", samples=50"): "As a decorator: measures how the kernels of a function run best, by \"latency\", \"throughput\", \"memory\", \"compile\" or \"energy\", and keeps the result under a name.";
 
     "tree.map" ("f, *trees"): "`f` of every leaf of a struct, list, tuple or dict; of several of one form, of their leaves together.";
     "tree.leaves" ("tree") -> "list": "The leaves of a struct, list, tuple or dict.";

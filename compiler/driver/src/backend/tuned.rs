@@ -1,47 +1,138 @@
-//! Schedules that were found by measuring: which record belongs to a kernel, and how a
-//! schedule is measured.
+//! Schedules that were found by measuring: which kernels are tuned, which record belongs to each, and what was done about it.
 
-use super::{Backend, Planned, buf_type, kernel_name, launch};
-use crate::tune::{self, RUNS, WARM_UPS, median, records};
+use super::laboratory::{Laboratory, energy};
+use super::{Backend, Planned, kernel_costs, kernel_name};
+use crate::tune::records::{self, Record, Sought, Turn};
+use crate::tune::{self, Effort, SMALL_NS};
+use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
-use tessera_abi::plan::{BufRef, Output, Plan, ScalarRef, Step, StepOrigin};
-use tessera_base::DType;
+use tessera_abi::plan::Counts;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Group;
+use tessera_ir::hints::{Autotune, Objective};
 use tessera_ir::schedule::{self, Schedule};
-use tessera_runtime::execute::{Argument, Workspace, execute};
-use tessera_runtime::tensor::Tensor;
+use tessera_schedule::estimate::{Model, Rates};
+use tessera_schedule::grid::Grid;
 
 /// Bytes of operands above which a search would take too much memory.
 const BYTES_MAX: u64 = 2 << 30;
-/// A sample whose warm-ups take so many times the best so far is given up.
-const HOPELESS: f64 = 1.5;
+/// Of the roof, from where on nothing is gained.
+const NEAR_ROOF: f64 = 1.03;
 
-/// How a kernel is found again.
-struct Key {
-    cache: String,
-    hash: String,
+/// How a whole program is tuned, beside what it says itself.
+#[derive(Clone, Debug, Default)]
+pub struct Tuning {
+    /// Kernels that no decorator speaks of.
+    pub others: Option<Autotune>,
+    /// These are searched too; otherwise they take the records that there are.
+    pub search_others: bool,
+    /// Nothing is searched.
+    pub frozen: bool,
+}
+
+/// What became of a kernel that is tuned.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Status {
+    /// It had a record.
+    Found(Record),
+    /// It was searched for.
+    Searched(Record),
+    /// It has no record, and nothing was measured.
+    Missing,
+    /// It cannot be measured here, and why.
+    Left(&'static str),
+}
+
+/// A kernel that was asked for, with the file of its record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tuned {
+    pub cache: String,
+    pub sought: Sought,
+    pub status: Status,
 }
 
 impl Backend {
-    /// The record of a kernel that is tuned: everything that decides which schedule is best.
-    fn key(&self, graph: &Graph, group: &Group, s: &Schedule) -> Option<Key> {
-        let cache = tessera_schedule::hints(graph, group)?.autotune.as_ref()?.to_string();
-        let policy = policy_name(graph, group);
-        let body = schedule::text::print(s);
-        let hints = tessera_schedule::hints(graph, group).map(|h| h.to_string()).unwrap_or_default();
-        let architecture = self.target.fingerprint();
-        let machine = format!("{:?};{architecture};{}", self.machine, self.pool.threads());
-        let text = format!("{body}\n{hints}\n{policy}\n{machine}\n{}", env!("CARGO_PKG_VERSION"));
-        Some(Key { cache, hash: blake3::hash(text.as_bytes()).to_hex().to_string() })
+    /// How a group is tuned, and whether it is searched for.
+    pub(super) fn asked(&self, graph: &Graph, group: &Group) -> Option<(Autotune, bool)> {
+        let own = tessera_schedule::hints(graph, group).and_then(|h| h.autotune.clone());
+        match own {
+            Some(own) => Some((own, true)),
+            None => self.tuning.others.clone().map(|others| (others, self.tuning.search_others)),
+        }
+    }
+
+    /// How the program is tuned as a whole.
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        self.records.keep();
+        self.tuning = tuning;
+    }
+
+    /// What measures the operations and bytes of a second, where that is needed.
+    pub fn set_rates(&mut self, measure: super::MeasuredRates) {
+        self.measured_rates = Some(measure);
+    }
+
+    /// Takes the records that `tessera tune` left of a program, if it did.
+    pub fn follow(&mut self, program: &Path) {
+        let cache = records::named_after(program);
+        if !self.records.is_there(&cache) {
+            return;
+        }
+        let all = self.records.all(&cache);
+        let objective = Objective::ALL.into_iter().find(|o| all.iter().any(|r| r.of.objective == o.name()));
+        let others = objective.map(|objective| Autotune { objective, ..Autotune::kept_as(cache) });
+        self.tuning = Tuning { others, ..Tuning::default() };
+    }
+
+    /// What is kept of searches.
+    pub fn records(&self) -> &records::Records {
+        &self.records
+    }
+
+    /// Whether every kernel has to be compiled, since all are tuned.
+    pub(super) fn measures_all(&self) -> bool {
+        self.tuning.others.is_some() && self.tuning.search_others
+    }
+
+    /// What became of the kernels that are tuned so far, in the order in which they came.
+    pub fn tuned(&self) -> Vec<Tuned> {
+        self.tuned.borrow().clone()
+    }
+
+    /// Everything that decides which schedule of a kernel is best.
+    fn sought(&self, graph: &Graph, group: &Group, s: &Schedule, objective: Objective) -> Sought {
+        let short = |text: &str| blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
+        Sought {
+            operator: kernel_name(graph, group),
+            operands: s.operands.iter().map(|o| format!("{} {}", o.elems, o.dtype)).collect(),
+            objective: objective.name().into(),
+            policy: policy_name(graph, group),
+            architecture: format!("{} {}", self.target.limits().target, short(&self.target.fingerprint())),
+            machine: short(&format!("{:?}", self.machine)),
+            threads: self.pool.threads(),
+            compiler: env!("CARGO_PKG_VERSION").into(),
+            body: short(&schedule::text::print(s)),
+        }
     }
 
     /// The schedule that an earlier search found, where there is one.
     pub(super) fn recorded(&self, graph: &Graph, group: &Group, s: &Schedule) -> Option<Schedule> {
-        let key = self.key(graph, group, s)?;
-        let record = self.records.find(&key.cache, &key.hash)?;
-        records::with_directives(s, &record.directives)
+        let (asked, _) = self.asked(graph, group)?;
+        let sought = self.sought(graph, group, s, asked.objective);
+        let record = self.records.find(&asked.cache, &sought);
+        if record.is_none() {
+            self.warn_of_others(&asked.cache, &sought);
+        }
+        records::with_directives(s, &record?.directives)
+    }
+
+    /// Says once that a file has records of other machines alone.
+    fn warn_of_others(&self, cache: &str, sought: &Sought) {
+        if self.records.is_foreign(cache, sought) {
+            let path = self.records.path(cache);
+            let text = format!("{} has records of other machines or numbers of threads only", path.display());
+            self.records.warn("machine", &text);
+        }
     }
 
     /// Searches a schedule for every kernel that is to be tuned and has no record yet.
@@ -49,147 +140,140 @@ impl Backend {
         if !self.target.is_timed() {
             return;
         }
-        for p in planned {
+        for i in 0..planned.len() {
+            let p = &planned[i];
             let Some(start) = &p.start else { continue };
-            let Some(key) = self.key(graph, &p.group, start) else { continue };
-            if self.records.find(&key.cache, &key.hash).is_some() {
-                continue;
-            }
-            let Some(outcome) = self.search(graph, &p.group, start) else { continue };
-            if self.options.verbose {
-                eprintln!(
-                    "tuned `{}`: {} samples, {:.1} µs instead of {:.1} µs",
-                    start.name,
-                    outcome.samples,
-                    outcome.best_ns / 1e3,
-                    outcome.start_ns / 1e3
-                );
-            }
-            let operand = |o: &schedule::Operand| format!("{} {} {}", o.name, o.elems, o.dtype);
-            let record = records::Record {
-                operator: kernel_name(graph, &p.group),
-                operands: start.operands.iter().map(operand).collect(),
-                policy: policy_name(graph, &p.group),
-                architecture: self.target.fingerprint(),
-                threads: self.pool.threads(),
-                compiler: env!("CARGO_PKG_VERSION").into(),
-                directives: records::directives(&outcome.best),
-                samples: outcome.samples,
-                start_ns: outcome.start_ns as u64,
-                best_ns: outcome.best_ns as u64,
+            let Some((asked, search)) = self.asked(graph, &p.group) else { continue };
+            let sought = self.sought(graph, &p.group, start, asked.objective);
+            let status = match self.records.find(&asked.cache, &sought) {
+                Some(record) => Status::Found(record),
+                None if self.tuning.frozen || !search => Status::Missing,
+                None => self.searched(graph, p, &asked, &sought),
             };
-            self.records.add(&key.cache, &key.hash, record);
-            if let Ok(lowered) = tessera_tile::lower(&outcome.best) {
-                (p.schedule, p.lowered) = (Some(outcome.best), Some(Rc::new(lowered)));
+            if let Status::Searched(record) | Status::Found(record) = &status
+                && let Some(best) = records::with_directives(start, &record.directives)
+                && let Ok(lowered) = tessera_tile::lower(&best)
+            {
+                adopt(planned, i, best, Rc::new(lowered));
+            }
+            let tuned = Tuned { cache: asked.cache.to_string(), sought, status };
+            let mut all = self.tuned.borrow_mut();
+            if !all.iter().any(|t| (&t.cache, &t.sought) == (&tuned.cache, &tuned.sought)) {
+                all.push(tuned);
             }
         }
     }
 
-    fn search(&self, graph: &Graph, group: &Group, start: &Schedule) -> Option<tune::Outcome> {
+    /// The record of a kernel that had none, by a search of this process or of another one.
+    fn searched(&self, graph: &Graph, p: &Planned, asked: &Autotune, sought: &Sought) -> Status {
+        let Some(start) = &p.start else { return Status::Missing };
+        if let Some(why) = self.unmeasured(graph, &p.group, asked.objective) {
+            return Status::Left(why);
+        }
+        let lease = match self.records.turn(&asked.cache, sought, &|| self.pool.is_interrupted()) {
+            Turn::Found(record) => return Status::Found(*record),
+            Turn::Nobody => return Status::Missing,
+            Turn::Ours(lease) => lease,
+        };
+        let counts = kernel_costs::of(graph, p);
+        let rates = self.rates();
+        let (limit, roof) = self.roof(&counts, &rates);
+        let model = Model::of(start, &self.machine, &rates);
+        let mut grid = Grid::around(start, &self.machine, &rates);
+        let near = self.records.near(&asked.cache, sought, start);
+        let first: Vec<usize> = near.iter().map(|d| grid.nearest(d, &model)).collect();
+        let timed = matches!(asked.objective, Objective::Latency | Objective::Throughput);
+        let effort = Effort {
+            samples: asked.samples,
+            small: if timed { SMALL_NS } else { 0.0 },
+            roof: if asked.objective == Objective::Latency { roof * NEAR_ROOF } else { 0.0 },
+        };
+        let found = Laboratory::new(self, graph, &p.group, asked.objective)
+            .and_then(|mut laboratory| tune::search(start, &grid, &first, effort, &mut laboratory));
+        let Some(found) = found.filter(|_| !self.pool.is_interrupted()) else {
+            return Status::Left("it could not be measured");
+        };
+        if self.options.verbose {
+            let unit = |cost: f64| told(asked.objective, cost);
+            let (best, first) = (unit(found.best_cost), unit(found.start_cost));
+            let (points, all) = (grid.len(), grid.all);
+            eprintln!("tuned `{}`: {} samples of {points} schedules ({all}), {best} instead of {first}", start.name, found.samples);
+        }
+        let record = Record {
+            of: sought.clone(),
+            directives: records::directives(&found.best),
+            samples: found.samples,
+            start: found.start_cost as u64,
+            best: found.best_cost as u64,
+            limit: limit.into(),
+            roof: roof as u64,
+        };
+        self.records.add(&asked.cache, record.clone());
+        drop(lease);
+        Status::Searched(record)
+    }
+
+    /// Why a kernel is not measured.
+    fn unmeasured(&self, graph: &Graph, group: &Group, objective: Objective) -> Option<&'static str> {
         let operands: Vec<NodeId> = group.inputs.iter().chain(&group.roots).copied().collect();
-        let total = operands.iter().try_fold(0u64, |n, &o| n.checked_add(graph.ty(o).bytes()?))?;
-        if total > BYTES_MAX {
-            return None;
+        let total = operands.iter().try_fold(0u64, |n, &o| n.checked_add(graph.ty(o).bytes()?));
+        // Each thread has operands of its own.
+        let times = if objective == Objective::Throughput { self.pool.threads() as u64 } else { 1 };
+        if total.is_none_or(|n| n.saturating_mul(times) > BYTES_MAX) {
+            return Some("its operands take too much memory");
         }
-        let mut args = vec![];
-        for &input in &group.inputs {
-            let ty = graph.ty(input);
-            let bytes = sample_data(ty.dtype, ty.elems()?);
-            args.push(Argument::Tensor(Tensor::from_bytes(ty.dtype, &ty.shape, &bytes).ok()?));
+        if objective == Objective::Energy && let Err(why) = energy::counters() {
+            self.records.warn("energy", &format!("nothing is tuned by energy: {why}"));
+            return Some("this machine does not tell the energy of a call");
         }
-        let mut work = Workspace::default();
-        let mut expected: Option<Vec<Tensor>> = None;
-        tune::search(start, &mut |s, limit| {
-            let plan = self.sample(graph, group, s)?;
-            let mut time = || -> Option<(f64, Vec<Tensor>)> {
-                let begin = Instant::now();
-                let outputs = execute(&plan, args.clone(), &*self.device, &mut work).ok()?;
-                Some((begin.elapsed().as_nanos() as f64, outputs))
-            };
-            let mut quickest = f64::INFINITY;
-            for _ in 0..WARM_UPS {
-                let (ns, outputs) = time()?;
-                quickest = quickest.min(ns);
-                match &expected {
-                    None => expected = Some(outputs),
-                    // A schedule that changes results is a fault of the compiler, and is not taken.
-                    Some(e) if e.iter().zip(&outputs).any(|(a, b)| a.host() != b.host()) => return None,
-                    Some(_) => {}
-                }
-            }
-            if limit.is_some_and(|best| quickest > best * HOPELESS) {
-                return None;
-            }
-            let times: Option<Vec<f64>> = (0..RUNS).map(|_| time().map(|(ns, _)| ns)).collect();
-            times.map(median)
+        None
+    }
+
+    /// What the machine does in a second: measured once.
+    fn rates(&self) -> Rates {
+        *self.rates.get_or_init(|| {
+            let usual = Rates::usual(self.pool.threads());
+            let measured = self.measured_rates.as_ref().and_then(|measure| measure());
+            measured.map_or(usual, |(flops, bytes)| Rates { flops, bytes, ..usual })
         })
     }
 
-    /// A plan of one group alone. Its kernels are compiled for this search only.
-    fn sample(&self, graph: &Graph, group: &Group, s: &Schedule) -> Option<Plan> {
-        let lowered = tessera_tile::lower(s).ok()?;
-        let mut plan = Plan { name: s.name.clone(), ..Plan::default() };
-        plan.inputs = group.inputs.iter().map(|&i| buf_type(graph.ty(i))).collect();
-        plan.outputs = group
-            .roots
-            .iter()
-            .map(|&r| Output { ty: buf_type(graph.ty(r)), same_as_input: None, in_place_of: None, zeros: false })
-            .collect();
-        let mut temps = vec![];
-        for bytes in &lowered.temps {
-            temps.push(plan.arena_bytes);
-            plan.arena_bytes += bytes.next_multiple_of(64);
+    /// What bounds a kernel, and the nanoseconds that this takes at least. What fits in the caches does not come from memory.
+    fn roof(&self, counts: &Counts, rates: &Rates) -> (&'static str, f64) {
+        let moved = counts.bytes_read + counts.bytes_written;
+        let near = moved <= self.machine.l3_bytes;
+        let (compute, memory) = (counts.flops as f64 / rates.flops * 1e9, moved as f64 / rates.bytes * 1e9);
+        match compute >= memory {
+            true => ("compute", compute),
+            false if near => ("cache", compute),
+            false => ("memory", memory),
         }
-        let inputs = group.inputs.len() as u32;
-        for step in &lowered.steps {
-            let object = self.target.compile(&step.kernel).ok()?;
-            let kernel = self.target.load(&object, &step.kernel.name).ok()?;
-            let place = |o: &tessera_tile::Operand| match *o {
-                tessera_tile::Operand::Tensor(i) if i < inputs => BufRef::Input(i),
-                tessera_tile::Operand::Tensor(i) => BufRef::Output(i - inputs),
-                tessera_tile::Operand::Temp(i) => BufRef::Arena(temps[i as usize]),
-            };
-            let word = |&i: &u32| match s.scalars[i as usize] {
-                DType::F64 => ScalarRef::Word(1.0f64.to_bits()),
-                _ => ScalarRef::Word(1),
-            };
-            plan.steps.push(Step::Kernel {
-                kernel,
-                bufs: step.operands.iter().map(place).collect(),
-                scalars: step.scalars.iter().map(word).collect(),
-                launch: launch(&step.kernel),
-                origin: StepOrigin::default(),
-            });
+    }
+}
+
+/// Takes a schedule for a group, and for those that share its kernels.
+fn adopt(planned: &mut [Planned], at: usize, best: Schedule, lowered: Rc<tessera_tile::Lowered>) {
+    let before = planned[at].lowered.take();
+    for p in planned.iter_mut() {
+        if let (Some(have), Some(before)) = (&p.lowered, &before)
+            && Rc::ptr_eq(have, before)
+        {
+            p.lowered = Some(lowered.clone());
         }
-        Some(plan)
+    }
+    (planned[at].schedule, planned[at].lowered) = (Some(best), Some(lowered));
+}
+
+/// What a schedule costs, for people.
+pub fn told(objective: Objective, cost: f64) -> String {
+    match objective {
+        Objective::Memory => tessera_runtime::fault::human_bytes(cost as u64),
+        Objective::Energy => format!("{:.1} µJ", cost / 1e3),
+        _ if cost >= 1e7 => format!("{:.1} ms", cost / 1e6),
+        _ => format!("{:.1} µs", cost / 1e3),
     }
 }
 
 fn policy_name(graph: &Graph, group: &Group) -> String {
     group.roots.first().map_or("", |&r| graph.node(r).policy.name()).into()
-}
-
-/// Numbers for a measurement: floats from 1 to 2, ints 1 to 3, so that nothing overflows,
-/// divides by zero or is denormal.
-fn sample_data(dtype: DType, elems: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(elems as usize * dtype.bytes());
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    for _ in 0..elems {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let r = state >> 40;
-        let f32_bits = 0x3f80_0000 | (r as u32 & 0x7f_ffff);
-        let word = match dtype {
-            DType::F64 => 0x3ff0_0000_0000_0000 | (r << 28),
-            DType::C64 => u64::from(f32_bits) << 32 | u64::from(f32_bits),
-            DType::Bf16 => 0x3f80 | (r & 0x7f),
-            DType::F16 => 0x3c00 | (r & 0x3ff),
-            DType::F8E4M3 => 0x38 | (r & 7),
-            DType::F8E5M2 => 0x3c | (r & 3),
-            DType::Bool => r & 1,
-            d if d.is_float() => u64::from(f32_bits),
-            _ => 1 + r % 3,
-        };
-        out.extend_from_slice(&word.to_le_bytes()[..dtype.bytes()]);
-    }
-    out
 }

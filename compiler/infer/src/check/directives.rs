@@ -12,11 +12,13 @@ use tessera_core::builtins::call_text;
 use tessera_core::ir::{TExpr, TKind, TStmt};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, Expr, ExprKind};
-use tessera_ir::hints::KernelHints;
+use tessera_ir::hints::{Autotune, KernelHints, Objective};
 use tessera_types::tensor::tile::{self, Asked};
 
 /// Greatest factor of `schedule.unroll`.
 const UNROLL_MAX: i64 = 64;
+/// Greatest number of samples of a search.
+const SAMPLES_MAX: u32 = 100_000;
 
 /// The kernel whose body is being checked.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +43,7 @@ impl Cx<'_> {
         for d in decorators {
             match tessera_resolve::kernel_signature::decorator(d) {
                 Some("kernel") => state.kernel = true,
-                Some("autotune") => state.hints.autotune = cache_name(d).ok(),
+                Some("autotune") => state.hints.autotune = autotune(d).ok(),
                 _ => {}
             }
         }
@@ -54,9 +56,9 @@ impl Cx<'_> {
     }
 
     /// Checks what a decorator of a kernel is given.
-    pub fn kernel_decorator(&mut self, e: &Expr, autotune: bool) -> bool {
-        let problem = match (&e.kind, autotune) {
-            (_, true) => cache_name(e).err(),
+    pub fn kernel_decorator(&mut self, e: &Expr, tuned: bool) -> bool {
+        let problem = match (&e.kind, tuned) {
+            (_, true) => autotune(e).err().map(|d| *d),
             (ExprKind::Call { args, .. }, false) if !args.is_empty() => Some(
                 Diagnostic::new(Code::E0504, args[0].value.span, "`@op.kernel` takes no arguments")
                     .help("say how it is laid out with `schedule.…` in its body"),
@@ -262,30 +264,72 @@ fn flag(e: Option<&TExpr>) -> Result<bool, Box<Diagnostic>> {
     }
 }
 
-/// The `cache=` of `@op.autotune`.
-fn cache_name(e: &Expr) -> Result<Arc<str>, Diagnostic> {
+/// What `@op.autotune` says.
+fn autotune(e: &Expr) -> Result<Autotune, Box<Diagnostic>> {
     let help = "write `@op.autotune(cache=\"name\")`";
-    let ExprKind::Call { args, .. } = &e.kind else {
-        return Err(Diagnostic::new(Code::E0504, e.span, "`@op.autotune` needs the name of a cache").help(help));
-    };
-    let [Arg { name: Some(name), star: false, value }] = args.as_slice() else {
-        return Err(Diagnostic::new(Code::E0504, e.span, "`@op.autotune` takes `cache=` and nothing else").help(help));
-    };
-    let ExprKind::Str(text) = &value.kind else {
-        return Err(Diagnostic::new(Code::E0504, value.span, "the cache must be named by a string here").help(help));
-    };
-    if &*name.text != "cache" {
-        return Err(Diagnostic::new(
-            Code::E0105,
-            name.span,
-            format!("`@op.autotune` has no parameter `{}`", name.text),
-        )
-        .help(help));
+    let wrong = |span: Span, text: &str| Box::new(Diagnostic::new(Code::E0504, span, text).help(help));
+    let nameless = || wrong(e.span, "`@op.autotune` needs the name of a cache");
+    let ExprKind::Call { args, .. } = &e.kind else { return Err(nameless()) };
+    let mut out = Autotune::kept_as("");
+    for (i, Arg { name, star, value }) in args.iter().enumerate() {
+        let Some(name) = name.as_ref().filter(|_| !star) else {
+            return Err(wrong(value.span, "`@op.autotune` takes its arguments by name"));
+        };
+        if args[..i].iter().any(|a| a.name.as_ref().is_some_and(|n| n.text == name.text)) {
+            return Err(wrong(name.span, &format!("`{}` is given twice", name.text)));
+        }
+        match &*name.text {
+            "cache" => out.cache = cache_name(value)?,
+            "objective" => out.objective = objective(value)?,
+            "samples" => out.samples = samples(value)?,
+            other => {
+                let text = format!("`@op.autotune` has no parameter `{other}`");
+                let near = tessera_base::nearest(other, ["cache", "objective", "samples"].into_iter());
+                let help = near.map_or_else(|| help.to_owned(), |n| format!("did you mean `{n}`?"));
+                return Err(Box::new(Diagnostic::new(Code::E0105, name.span, text).help(help)));
+            }
+        }
     }
+    if out.cache.is_empty() { Err(nameless()) } else { Ok(out) }
+}
+
+fn cache_name(value: &Expr) -> Result<Arc<str>, Box<Diagnostic>> {
+    let wrong = |text: String| Diagnostic::new(Code::E0504, value.span, text);
+    let ExprKind::Str(text) = &value.kind else {
+        let d = wrong("the cache must be named by a string here".into());
+        return Err(Box::new(d.help("write `@op.autotune(cache=\"name\")`")));
+    };
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if text.is_empty() || text.starts_with('.') || text.len() > 100 || !text.chars().all(fine) {
-        return Err(Diagnostic::new(Code::E0504, value.span, format!("`{text}` is no name for a cache"))
-            .note("it becomes the file `.tessera/cache/NAME.json`: letters, digits, `_`, `-` and `.`"));
+        return Err(Box::new(
+            wrong(format!("`{text}` is no name for a cache"))
+                .note("it becomes the file `.tessera/cache/NAME.json`: letters, digits, `_`, `-` and `.`"),
+        ));
     }
     Ok(text.clone())
+}
+
+fn objective(value: &Expr) -> Result<Objective, Box<Diagnostic>> {
+    let names = || Objective::ALL.map(|o| format!("`{}`", o.name())).join(", ");
+    let ExprKind::Str(text) = &value.kind else {
+        let d = Diagnostic::new(Code::E0504, value.span, "the objective must be named by a string here");
+        return Err(Box::new(d.note(format!("it is one of {}", names()))));
+    };
+    Objective::named(text).ok_or_else(|| {
+        let near = tessera_base::nearest(text, Objective::ALL.into_iter().map(Objective::name));
+        let d = Diagnostic::new(Code::E0504, value.span, format!("there is no objective `{text}`"));
+        let d = d.note(format!("it is one of {}", names()));
+        Box::new(near.into_iter().fold(d, |d, n| d.help(format!("did you mean `{n}`?"))))
+    })
+}
+
+fn samples(value: &Expr) -> Result<u32, Box<Diagnostic>> {
+    let found = match &value.kind {
+        ExprKind::Int(n) => n.replace('_', "").parse().ok().filter(|n| (1..=SAMPLES_MAX).contains(n)),
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        let d = Diagnostic::new(Code::E0504, value.span, "the number of samples must be a positive int that is written here");
+        Box::new(d.note(format!("it is how many schedules are measured at most: from 1 to {SAMPLES_MAX}")))
+    })
 }
