@@ -45,8 +45,6 @@ pub struct Effort {
     pub samples: u32,
     /// A start that costs less stays.
     pub small: f64,
-    /// A schedule that costs as much cannot be beaten.
-    pub roof: f64,
 }
 
 /// What a search found.
@@ -61,7 +59,13 @@ pub struct Outcome {
 
 /// Searches among the points of a grid around `start`; those of `first` are measured before others. `None` where not even the
 /// start can be measured.
-pub fn search(start: &Schedule, grid: &Grid, first: &[usize], effort: Effort, bench: &mut dyn Bench) -> Option<Outcome> {
+pub fn search(
+    start: &Schedule,
+    grid: &Grid,
+    first: &[usize],
+    effort: Effort,
+    bench: &mut dyn Bench,
+) -> Option<Outcome> {
     let (start_cost, _) = bench.beside(start, start)?;
     let mut out = Outcome { best: start.clone(), start_cost, best_cost: start_cost, samples: 1 };
     if start_cost < effort.small || grid.is_empty() {
@@ -72,9 +76,9 @@ pub fn search(start: &Schedule, grid: &Grid, first: &[usize], effort: Effort, be
     // By point: the logarithm of what it costs over what the start does.
     let mut measured: Vec<(usize, f64)> = vec![(0, 0.0)];
     model.observe(0, 0.0);
-    let mut best = (0, 0.0f64);
+    let mut best: (usize, f64) = (0, 0.0);
     let mut waiting = first.iter().copied().filter(|p| *p != 0).collect::<Vec<_>>().into_iter();
-    while out.samples < effort.samples && start_cost * best.1.exp() > effort.roof {
+    while out.samples < effort.samples {
         let Some(point) = waiting.next().or_else(|| model.next(best.1)) else { break };
         let candidate = at(point);
         if schedule::verify::verify(&candidate).is_err() || tessera_tile::lower(&candidate).is_err() {
@@ -123,7 +127,7 @@ mod tests {
     use tessera_ir::schedule::Directive;
     use tessera_schedule::estimate::Rates;
 
-    const EFFORT: Effort = Effort { samples: 50, small: 0.0, roof: 0.0 };
+    const EFFORT: Effort = Effort { samples: 50, small: 0.0 };
 
     fn start() -> Result<Schedule, String> {
         let text = r#"

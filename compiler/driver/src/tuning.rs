@@ -28,7 +28,9 @@ pub fn tune(setup: &Setup, asked: &Asked) -> u8 {
         setup.show(&[d], &SourceMap::default());
         1
     };
-    if search.objective == Objective::Energy && let Err(why) = energy_of_calls() {
+    if search.objective == Objective::Energy
+        && let Err(why) = energy_of_calls()
+    {
         let text = format!("the energy of a call cannot be measured here: {why}");
         return refuse(Diagnostic::new(Code::E0606, Span::NONE, text));
     }
@@ -169,7 +171,9 @@ impl Report {
             Some(differs) if differs == ["version of the compiler"] => {
                 format!("it is of version {}", r.of.compiler)
             }
-            Some(differs) if differs.len() <= 2 => format!("the program's kernel has another {}", differs.join(", another ")),
+            Some(differs) if differs.len() <= 2 => {
+                format!("the program's kernel has another {}", differs.join(", another "))
+            }
             _ => "the program has no such kernel".into(),
         }
     }
@@ -219,7 +223,7 @@ fn figures(r: &Record, objective: Objective) -> String {
     let (best, start) = (told(objective, r.best as f64), told(objective, r.start as f64));
     let share = 100.0 * r.roof as f64 / r.best.max(1) as f64;
     let roof = match objective {
-        Objective::Latency if r.roof > 0 => format!(", {share:.0} % of what {} allows", r.limit),
+        Objective::Latency if r.roof > 0 && r.limit != "cache" => format!(", {share:.0} % of what {} allows", r.limit),
         _ => String::new(),
     };
     match r.best < r.start {

@@ -215,7 +215,8 @@ impl<'s> Model<'s> {
             // A line that is written is read first.
             (false, _) => self.written,
         };
-        let memory = self.moving(self.read + self.written + again) * if threads < self.rates.threads as f64 { 1.5 } else { 1.0 };
+        let memory =
+            self.moving(self.read + self.written + again) * if threads < self.rates.threads as f64 { 1.5 } else { 1.0 };
         let launches = if split { 2.0 } else { 1.0 };
         (compute * waves).max(memory) + 0.2 * compute.min(memory) + self.starting(points, threads, launches)
     }
@@ -253,7 +254,9 @@ impl Settings {
         let mut out = Settings { rows: 8.0, vectors: 2.0, lanes: 16.0, grain: 1.0, ..Settings::default() };
         for d in directives {
             match d {
-                Directive::Registers { rows, vectors } => (out.rows, out.vectors) = (f64::from(*rows), f64::from(*vectors)),
+                Directive::Registers { rows, vectors } => {
+                    (out.rows, out.vectors) = (f64::from(*rows), f64::from(*vectors))
+                }
                 Directive::Vectorize { lanes, .. } => out.lanes = f64::from(*lanes),
                 Directive::Tile { axis, size } => out.tiles.push((*axis, *size)),
                 Directive::Block { size, .. } => out.block = Some(*size),

@@ -209,7 +209,10 @@ fn sizes(size: u64, extent: u64) -> Vec<u64> {
 }
 
 fn tile(s: &Schedule, axis: Var, size: u64) -> Knob {
-    instead(&Directive::Tile { axis, size }, sizes(size, s.extent(axis)).into_iter().map(|size| Directive::Tile { axis, size }))
+    instead(
+        &Directive::Tile { axis, size },
+        sizes(size, s.extent(axis)).into_iter().map(|size| Directive::Tile { axis, size }),
+    )
 }
 
 fn grain(points: u64) -> Knob {
@@ -227,10 +230,7 @@ fn registers(rows: u32, vectors: u32, machine: &Machine, unit: bool) -> Knob {
     };
     let all = usual.into_iter().filter(|_| machine.class == Class::Cpu && !unit).chain(half);
     let all = all.filter(|(r, v)| *r > 0 && *v > 0).filter(fits);
-    instead(
-        &Directive::Registers { rows, vectors },
-        all.map(|(rows, vectors)| Directive::Registers { rows, vectors }),
-    )
+    instead(&Directive::Registers { rows, vectors }, all.map(|(rows, vectors)| Directive::Registers { rows, vectors }))
 }
 
 /// Blocks of the steps of a product: whole leaves.
@@ -268,7 +268,9 @@ fn product(s: &Schedule, machine: &Machine) -> Vec<Knob> {
             }
             Directive::Block { axis, size } => blocks(s, *axis, Some(*size)),
             Directive::Grain(n) => grain(*n),
-            Directive::Stages(n) => instead(d, [n - 1, n + 1].into_iter().filter(|n| (2..=8).contains(n)).map(Directive::Stages)),
+            Directive::Stages(n) => {
+                instead(d, [n - 1, n + 1].into_iter().filter(|n| (2..=8).contains(n)).map(Directive::Stages))
+            }
             Directive::Warps { rows, cols } => {
                 let others = [(rows / 2, *cols), (*rows, cols / 2), (rows * 2, *cols), (*rows, cols * 2)];
                 let fits = |(r, c): &(u32, u32)| (1..=8).contains(&(r * c));
@@ -281,7 +283,8 @@ fn product(s: &Schedule, machine: &Machine) -> Vec<Knob> {
     let packs = [0, 1].map(|operand| Directive::Pack { operand });
     match machine.class {
         Class::Cpu => {
-            let depth = s.values.iter().find_map(|v| if let ValueOp::Dot { axis, .. } = v.op { Some(axis) } else { None });
+            let depth =
+                s.values.iter().find_map(|v| if let ValueOp::Dot { axis, .. } = v.op { Some(axis) } else { None });
             let blocked = s.directives.iter().any(|d| matches!(d, Directive::Block { .. }));
             out.extend(depth.filter(|_| !blocked && !windows).map(|axis| blocks(s, axis, None)));
             out.extend(packs.map(|d| toggle(s, d)));
@@ -290,7 +293,8 @@ fn product(s: &Schedule, machine: &Machine) -> Vec<Knob> {
             out.push(toggle(s, Directive::Prefetch));
         }
         Class::Gpu => {
-            let rest = packs.into_iter().chain([Directive::Prefetch, Directive::Swap]).filter(|d| s.directives.contains(d));
+            let rest =
+                packs.into_iter().chain([Directive::Prefetch, Directive::Swap]).filter(|d| s.directives.contains(d));
             out.extend(rest.map(|d| knob([vec![d]])));
         }
     }
@@ -303,7 +307,9 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Knob> {
     for d in &s.directives {
         out.push(match d {
             Directive::Vectorize { axis, lanes } => {
-                let longer = [lanes * 2, lanes / 2, lanes * 4].into_iter().filter(|n| (2..=machine.lanes_max.max(64)).contains(n));
+                let longer = [lanes * 2, lanes / 2, lanes * 4]
+                    .into_iter()
+                    .filter(|n| (2..=machine.lanes_max.max(64)).contains(n));
                 let longer = longer.map(|lanes| Directive::Vectorize { axis: *axis, lanes });
                 let across = parallel.iter().filter(|a| *a != axis);
                 let across = across.map(|&axis| Directive::Vectorize { axis, lanes: *lanes });

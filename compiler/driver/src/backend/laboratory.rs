@@ -62,7 +62,12 @@ struct Sample {
 
 impl<'b> Laboratory<'b> {
     /// `None` where there is no memory for the operands.
-    pub fn new(backend: &'b Backend, graph: &'b Graph, group: &'b Group, objective: Objective) -> Option<Laboratory<'b>> {
+    pub fn new(
+        backend: &'b Backend,
+        graph: &'b Graph,
+        group: &'b Group,
+        objective: Objective,
+    ) -> Option<Laboratory<'b>> {
         let args = || -> Option<Vec<Argument>> {
             let mut args = vec![];
             for &input in &group.inputs {

@@ -16,8 +16,6 @@ use tessera_schedule::grid::Grid;
 
 /// Bytes of operands above which a search would take too much memory.
 const BYTES_MAX: u64 = 2 << 30;
-/// Of the roof, from where on nothing is gained.
-const NEAR_ROOF: f64 = 1.03;
 
 /// How a whole program is tuned, beside what it says itself.
 #[derive(Clone, Debug, Default)]
@@ -183,11 +181,7 @@ impl Backend {
         let near = self.records.near(&asked.cache, sought, start);
         let first: Vec<usize> = near.iter().map(|d| grid.nearest(d, &model)).collect();
         let timed = matches!(asked.objective, Objective::Latency | Objective::Throughput);
-        let effort = Effort {
-            samples: asked.samples,
-            small: if timed { SMALL_NS } else { 0.0 },
-            roof: if asked.objective == Objective::Latency { roof * NEAR_ROOF } else { 0.0 },
-        };
+        let effort = Effort { samples: asked.samples, small: if timed { SMALL_NS } else { 0.0 } };
         let found = Laboratory::new(self, graph, &p.group, asked.objective)
             .and_then(|mut laboratory| tune::search(start, &grid, &first, effort, &mut laboratory));
         let Some(found) = found.filter(|_| !self.pool.is_interrupted()) else {
@@ -197,7 +191,10 @@ impl Backend {
             let unit = |cost: f64| told(asked.objective, cost);
             let (best, first) = (unit(found.best_cost), unit(found.start_cost));
             let (points, all) = (grid.len(), grid.all);
-            eprintln!("tuned `{}`: {} samples of {points} schedules ({all}), {best} instead of {first}", start.name, found.samples);
+            eprintln!(
+                "tuned `{}`: {} samples of {points} schedules ({all}), {best} instead of {first}",
+                start.name, found.samples
+            );
         }
         let record = Record {
             of: sought.clone(),
@@ -222,7 +219,9 @@ impl Backend {
         if total.is_none_or(|n| n.saturating_mul(times) > BYTES_MAX) {
             return Some("its operands take too much memory");
         }
-        if objective == Objective::Energy && let Err(why) = energy::counters() {
+        if objective == Objective::Energy
+            && let Err(why) = energy::counters()
+        {
             self.records.warn("energy", &format!("nothing is tuned by energy: {why}"));
             return Some("this machine does not tell the energy of a call");
         }

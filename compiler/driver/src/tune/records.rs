@@ -206,7 +206,8 @@ impl Records {
             }
         }
         if damaged > 0 {
-            let what = format!("{} is damaged; the {} records that are whole are used", path.display(), out.records.len());
+            let what =
+                format!("{} is damaged; the {} records that are whole are used", path.display(), out.records.len());
             self.warn("damaged", &what);
         }
         out

@@ -107,13 +107,8 @@ mod tests {
     use super::*;
 
     fn line(places: &[f64]) -> Surrogate {
-        let candidate = |p: &f64| Candidate {
-            place: vec![*p],
-            mean: 0.0,
-            variance: SPREAD * SPREAD,
-            row: vec![],
-            over: false,
-        };
+        let candidate =
+            |p: &f64| Candidate { place: vec![*p], mean: 0.0, variance: SPREAD * SPREAD, row: vec![], over: false };
         Surrogate { candidates: places.iter().map(candidate).collect() }
     }
 

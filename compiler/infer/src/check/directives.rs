@@ -329,7 +329,11 @@ fn samples(value: &Expr) -> Result<u32, Box<Diagnostic>> {
         _ => None,
     };
     found.ok_or_else(|| {
-        let d = Diagnostic::new(Code::E0504, value.span, "the number of samples must be a positive int that is written here");
+        let d = Diagnostic::new(
+            Code::E0504,
+            value.span,
+            "the number of samples must be a positive int that is written here",
+        );
         Box::new(d.note(format!("it is how many schedules are measured at most: from 1 to {SAMPLES_MAX}")))
     })
 }
