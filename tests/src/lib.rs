@@ -24,6 +24,7 @@ pub mod coverage;
 pub mod random_schedule;
 pub mod bits;
 pub mod bench;
+pub mod advice_bench;
 pub mod tiles;
 pub mod compare;
 pub mod shrink;

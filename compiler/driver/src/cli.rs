@@ -128,6 +128,20 @@ pub struct Kept {
     /// Show what changed since a profile that was written with `--save`
     #[arg(long, value_name = "FILE.json")]
     pub against: Option<PathBuf>,
+    /// The times are asked for to give advice.
+    #[arg(skip)]
+    pub advise: Option<Advised>,
+}
+
+/// Where advice is kept, besides what is shown.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Advised {
+    /// Write what is found, for `--against`
+    #[arg(long, value_name = "FILE.json")]
+    pub save: Option<PathBuf>,
+    /// Show what the edits brought since advice that was written with `--save`, beside what they should bring
+    #[arg(long, value_name = "FILE.json")]
+    pub against: Option<PathBuf>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -149,6 +163,18 @@ pub enum Command {
         file: PathBuf,
         #[command(flatten)]
         kept: Kept,
+        /// What the program sees as `sys.args`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Run a program and say what would make it faster: where, what to write instead, and what that should bring
+    ///
+    /// Times are measured in this run. A gain is what remains of the time after the edit, by a model of what it changes.
+    Advise {
+        /// The program; `-` reads standard input
+        file: PathBuf,
+        #[command(flatten)]
+        advised: Advised,
         /// What the program sees as `sys.args`
         #[arg(last = true)]
         args: Vec<String>,
@@ -456,7 +482,7 @@ fn mesh(text: &str) -> Result<Mesh, String> {
 }
 
 /// The arguments with `tessera FILE …` spelled out as `tessera run FILE …`, and with `--` after
-/// the file of `run`: what follows it is the program's.
+/// the file of a command that runs it: what follows it is the program's.
 pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut args: Vec<std::ffi::OsString> = raw.collect();
     let mut at = after_options(&args, 1);
@@ -464,7 +490,7 @@ pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi:
     if is_file {
         args.insert(at, "run".into());
     }
-    if args.get(at).is_some_and(|a| a == "run" || a == "profile") {
+    if args.get(at).is_some_and(|a| a == "run" || a == "profile" || a == "advise") {
         at = after_options(&args, at + 1);
         if args.get(at + 1).is_some_and(|a| a != "--") {
             args.insert(at + 1, "--".into());

@@ -1,6 +1,6 @@
 //! The commands of the command line.
 
-use crate::cli::{CacheAction, Cli, Color, Command, Ir, JupyterAction, OfFunction, arguments};
+use crate::cli::{CacheAction, Cli, Color, Command, Ir, JupyterAction, Kept, OfFunction, arguments};
 use crate::explain::function::compared;
 use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out, out_json, topic_shown};
@@ -43,6 +43,9 @@ pub fn main(stack_bytes: usize) -> u8 {
     }
     let profile = match &cli.command {
         Some(Command::Profile { kept, .. }) => Some(kept.clone()),
+        Some(Command::Advise { advised, .. }) => {
+            Some(Kept { advise: Some(advised.clone()), roof: true, ..Kept::default() })
+        }
         _ => None,
     };
     let mut setup = Setup { global: cli.global, style, stack_bytes, profile, held: None };
@@ -56,9 +59,9 @@ pub fn main(stack_bytes: usize) -> u8 {
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
         Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
-        Some(Command::Run { file, args, .. } | Command::Profile { file, args, .. }) => {
-            program::run(&mut setup, &file, args)
-        }
+        Some(
+            Command::Run { file, args, .. } | Command::Profile { file, args, .. } | Command::Advise { file, args, .. },
+        ) => program::run(&mut setup, &file, args),
         Some(Command::Plan { file, topology, of, best, args }) => {
             let asked = crate::plan::Asked { file: &file, topology: &topology, best, of: &of, args };
             crate::plan::plan(&setup, asked)
@@ -155,7 +158,7 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
 /// What keeps the command from running programs on the target.
 fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnostic> {
     let runs = match command {
-        None | Some(Command::Repl | Command::Profile { .. } | Command::Test { .. }) => true,
+        None | Some(Command::Repl | Command::Profile { .. } | Command::Advise { .. } | Command::Test { .. }) => true,
         Some(Command::Jupyter { action: JupyterAction::Run { .. } }) => true,
         Some(Command::Run { interpret, .. }) => !interpret,
         Some(_) => false,
@@ -185,7 +188,7 @@ fn taken_target(setup: &Setup) -> Option<String> {
 /// Options whose value this build does not offer.
 fn wrong_options(cli: &Cli) -> Option<String> {
     let g = &cli.global;
-    if matches!(cli.command, None | Some(Command::Repl | Command::Test { .. }))
+    if matches!(cli.command, None | Some(Command::Repl | Command::Advise { .. } | Command::Test { .. }))
         && tessera_runtime::world::launch::is_launched()
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());

@@ -201,7 +201,8 @@ fn runs(profile: &Profile, steps: &[&Row]) -> (Vec<(usize, f64, f64)>, usize) {
 /// E0706 for a file that cannot be read or written, E0707 for one that is no profile, E0602 for one that is named twice.
 pub fn ready(kept: &Kept, program: &Path) -> Result<Option<Saved>, Box<Diagnostic>> {
     let mut met = vec![program];
-    for path in [&kept.save, &kept.trace, &kept.flame].into_iter().flatten() {
+    let advice = kept.advise.as_ref().and_then(|a| a.save.as_ref());
+    for path in [kept.save.as_ref(), kept.trace.as_ref(), kept.flame.as_ref(), advice].into_iter().flatten() {
         if met.contains(&path.as_path()) {
             let message = format!("`{}` is named twice, and would be lost", path.display());
             return Err(Box::new(Diagnostic::new(Code::E0602, Span::NONE, message)));
@@ -241,7 +242,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Box<Diagnostic>> {
 }
 
 /// E0706.
-fn unwritten(path: &Path, e: &io::Error) -> Box<Diagnostic> {
+pub fn unwritten(path: &Path, e: &io::Error) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Code::E0706, Span::NONE, format!("cannot write `{}`: {e}", path.display())))
 }
 

@@ -2,8 +2,10 @@
 
 mod processes;
 
+use crate::advise;
 use crate::backend::{Backend, Options};
 use crate::cache::DiskCache;
+use crate::called;
 use crate::cli::{Color, Global, Kept};
 use crate::files::{Disk, Texts};
 use crate::profile::{self, Saved};
@@ -273,7 +275,11 @@ pub fn told(fault: Fault) -> Diagnostic {
 fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let started = Instant::now();
     // The first process has the profile. What is wrong here ends all of them where they start together.
-    let asked = setup.profile.as_ref().filter(|_| world::is_first()).map(|kept| profile::ready(kept, path)).transpose();
+    let look = |kept: &Kept| {
+        kept.advise.as_ref().and_then(|a| a.against.as_deref()).map(advise::read).transpose()?;
+        profile::ready(kept, path)
+    };
+    let asked = setup.profile.as_ref().filter(|_| world::is_first()).map(look).transpose();
     let (earlier, fit) = match asked {
         Ok(earlier) => (earlier.flatten(), true),
         Err(d) => {
@@ -285,6 +291,9 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     if let Some(kept) = &setup.profile {
         tessera_runtime::profile::start(kept.trace.is_some());
         tessera_runtime::traffic::start();
+        if kept.advise.is_some() {
+            called::start();
+        }
     }
     let checking = stage("checking");
     let read = || crate::files::read_source(path);
@@ -367,6 +376,14 @@ fn profiled(
         false => roof::known(&setup.global),
     };
     let roof = roof.as_ref();
+    if let Some(advised) = &kept.advise {
+        let (calls, noting) = called::end();
+        let of = |graph| backend.groups(graph).into_iter().map(|p| p.group).collect::<Vec<_>>();
+        let groups: Vec<Vec<Vec<_>>> = calls.iter().map(|c| c.sized.iter().map(|s| of(&s.graph)).collect()).collect();
+        let whole = whole.saturating_sub(noting);
+        let facts = advise::Facts { calls: &calls, profile: &profile, groups: &groups, roof, whole };
+        return advise::report(&facts, advised, setup.global.json, sources);
+    }
     let mut value = profile::json(&profile, &sent, whole, roof, sources);
     let changed = earlier.map(|earlier| profile::against(earlier, &value));
     if setup.global.json {

@@ -9,6 +9,7 @@
 
 use crate::backend::memory_limit::Shortage;
 use crate::backend::{self, Backend, BackendError};
+use crate::called;
 use crate::check_nan::{self, Watched};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
 use crate::tiers::{Estimate, History};
@@ -99,7 +100,7 @@ impl RegionExec for SharedExecutor {
 struct Entry {
     inputs: Vec<InputSource>,
     results: Vec<Template>,
-    graph: Graph,
+    graph: Rc<Graph>,
     /// What `--check-nan` looks at.
     watched: Option<Watched>,
     plan: RefCell<Option<Rc<Plan>>>,
@@ -260,7 +261,7 @@ impl Executor {
             inputs: traced.inputs,
             results: traced.results,
             estimate: (!compiled).then(|| Estimate::of(&graph)),
-            graph,
+            graph: Rc::new(graph),
             watched,
             plan: RefCell::new(None),
             mesh,
@@ -269,6 +270,7 @@ impl Executor {
             dry,
         });
         self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());
+        called::made(start.elapsed());
         Ok(entry)
     }
 
@@ -400,6 +402,7 @@ impl Executor {
             None => match planned(&self.backend, &entry.graph) {
                 Ok(plan) => {
                     entry.history.compiled(start.elapsed());
+                    called::made(start.elapsed());
                     entry.plan.borrow_mut().insert(Rc::new(plan)).clone()
                 }
                 // Without a compiler every graph can still be interpreted.
@@ -477,6 +480,7 @@ impl Executor {
         for arg in &args {
             describe(arg, &mut self.key, &mut leaves);
         }
+        let begun = called::begin(|| leaves.iter().map(Leaf::fingerprint).collect());
         let entry = self.entry(region, &args, &leaves, span)?;
         // The leaves hold what the arguments held; tensors that no one else has may be reused.
         drop(args);
@@ -487,10 +491,27 @@ impl Executor {
         let addresses = &self.closures;
         let mut build = Build { outputs: &outputs, leaves: &leaves, known: &known, addresses, failed: None };
         let results = entry.results.iter().map(|t| build.value(t)).collect();
+        if let Some(begun) = begun {
+            let (unit, position) = self.regions[region as usize];
+            let body = &self.units[unit].regions[position];
+            let (site, on_mesh) = (self.span_of(span), entry.mesh.is_some());
+            let (name, graph) = (&body.name, &entry.graph);
+            let inputs = entry.inputs.iter().map(leaf_of);
+            let at = called::Region { number: region, name, span: body.span, site, graph, on_mesh };
+            called::end_of(begun, &at, inputs);
+        }
         match build.failed.take() {
             None => Ok(results),
             Some(d) => Err(self.report(vec![*d], span)),
         }
+    }
+}
+
+/// The leaf that an input is; `None` where it is computed of several.
+fn leaf_of(source: &InputSource) -> Option<usize> {
+    match source {
+        InputSource::Tensor(leaf) => Some(*leaf as usize),
+        InputSource::Scalar(_) => None,
     }
 }
 
@@ -601,6 +622,17 @@ enum Leaf {
     Tensor(Tensor),
     /// Moved into the call.
     Gone,
+}
+
+impl Leaf {
+    /// Equal for equal values, as far as `tessera advise` needs it.
+    fn fingerprint(&self) -> u64 {
+        match self {
+            Leaf::Scalar(k) => k.bits(),
+            Leaf::Tensor(t) => called::fingerprint(t),
+            Leaf::Gone => 0,
+        }
+    }
 }
 
 /// Appends what must agree for an entry to serve: structure, shapes, dtypes, strings; and the

@@ -116,6 +116,8 @@ struct Recorder {
 thread_local! {
     /// What the steps took that ended inside the step that this thread is at.
     static INSIDE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// What all steps of this thread took so far.
+    static STEPS: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     /// This thread's number, and that of the profile it was given in.
     static THREAD: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
@@ -186,6 +188,11 @@ pub fn after(started: Option<Started>, name: &str, origin: StepOrigin, taken: im
     noted(started, name, Kind::Step, origin, taken);
 }
 
+/// What the steps that ended on this thread took so far, together.
+pub fn in_steps() -> Duration {
+    STEPS.get()
+}
+
 /// Times a stage of the tool until what is returned is dropped.
 pub fn stage(name: &'static str) -> Stage {
     Stage { name, started: before() }
@@ -195,6 +202,9 @@ fn noted(started: Option<Started>, name: &str, kind: Kind, origin: StepOrigin, t
     let Some(started) = started else { return };
     let whole = started.at.elapsed();
     let time = whole.saturating_sub(INSIDE.replace(started.before + whole));
+    if kind == Kind::Step {
+        STEPS.set(STEPS.get() + time);
+    }
     let thread = thread();
     let mut recorder = recorder();
     let Some(Recorder { since, all_events, profile, at }) = recorder.as_mut() else { return };
