@@ -17,8 +17,9 @@ mod halo;
 
 use crate::links::links;
 use crate::placement::{Placement, parts};
-use halo::{materialize_at, materialize_views, reaches};
+use halo::{materialize_at, materialize_views, reaches, sources};
 use loop_carries::LoopLayout;
+use split_dims::{Operand, Weighed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Mesh, Monoid, Sharding, Span};
@@ -147,6 +148,27 @@ pub fn lay_out_more(
     }
 }
 
+/// What was weighed for the dims that axes split, of the nodes of a graph that are laid out like this, outside of its loops.
+pub fn weighed(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Vec<Weighed> {
+    let mut out = vec![];
+    for (id, node) in g.ids().map(|id| (id, g.node(id))) {
+        if matches!(node.prim, Prim::Input(_) | Prim::Layout | Prim::Scan { .. } | Prim::Get { .. }) {
+            continue;
+        }
+        split_dims::of(g, node, mesh, &links(g, node), &operands(g, node, placed), &mut |axis, ways| {
+            if let [taken, second, ..] = *ways {
+                out.push(Weighed { node: id, axis: axis.to_owned(), taken, second });
+            }
+        });
+    }
+    out
+}
+
+fn operands<'a>(g: &Graph, node: &Node, placed: &'a [NodeLayout]) -> Vec<Operand<'a>> {
+    let operand = |&o: &NodeId| Operand { lies: &placed[o.0 as usize].result, source: sources(g, o) };
+    node.operands.iter().map(operand).collect()
+}
+
 /// The layouts of one node.
 fn node_layouts(
     g: &Graph,
@@ -157,7 +179,7 @@ fn node_layouts(
 ) -> NodeLayout {
     let links = links(g, node);
     let rank = node.ty.shape.len();
-    let mut result = split_dims::of(g, node, mesh, &links, placed, &mut |_, _| {});
+    let mut result = split_dims::of(g, node, mesh, &links, &operands(g, node, placed), &mut |_, _| {});
     keep_order(node, &links, placed, &mut result);
     result.partial = with_free(positions(g, node, mesh, placed, &result), at, &result);
     if let Prim::Rows { axis, from } = &node.prim

@@ -1,14 +1,10 @@
 //! Which dim of a result an axis of the mesh splits, and what else was weighed.
 
-use super::NodeLayout;
-use super::halo::sources;
-use crate::links::links;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::Link;
-use tessera_ops::prim::Prim;
 
 /// From so many positions for each device on, blocks that are not all equal count as even.
 const EVEN: u64 = 4;
@@ -38,19 +34,25 @@ pub struct Weighed {
     pub second: Way,
 }
 
+/// An operand: how it lies, and what it is a view of.
+pub struct Operand<'a> {
+    pub lies: &'a Sharding,
+    pub source: NodeId,
+}
+
 /// How the axes split the dims of a result; each choice is told with its ways, the best first.
 pub fn of(
     g: &Graph,
     node: &Node,
     mesh: &Arc<Mesh>,
     links: &[Vec<Link>],
-    placed: &[NodeLayout],
+    operands: &[Operand],
     told: &mut dyn FnMut(&str, &[Way]),
 ) -> Sharding {
     let dims = vec![vec![]; node.ty.shape.len()];
     let mut result = Sharding { mesh: Some(mesh.clone()), dims, partial: vec![] };
     for (axis, size) in &mesh.axes {
-        let ways = ways(g, node, axis, *size, links, placed, &result);
+        let ways = ways(g, node, (axis, *size), links, operands, &result);
         if let Some(best) = ways.first() {
             result.dims[best.dim].push(axis.clone());
             told(axis, &ways);
@@ -59,31 +61,14 @@ pub fn of(
     result
 }
 
-/// What was weighed for the nodes of a graph that are laid out like this, outside of its loops.
-pub fn weighed(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Vec<Weighed> {
-    let mut out = vec![];
-    for (id, node) in g.ids().map(|id| (id, g.node(id))) {
-        if matches!(node.prim, Prim::Input(_) | Prim::Layout | Prim::Scan { .. } | Prim::Get { .. }) {
-            continue;
-        }
-        of(g, node, mesh, &links(g, node), placed, &mut |axis, ways| {
-            if let [taken, second, ..] = *ways {
-                out.push(Weighed { node: id, axis: axis.to_owned(), taken, second });
-            }
-        });
-    }
-    out
-}
-
 /// The dims of the result that an axis may split, the best first: those that leave bytes of the operands in place; where all
 /// that is split vanishes, those that such an operand gives.
 fn ways(
     g: &Graph,
     node: &Node,
-    axis: &str,
-    size: u64,
+    (axis, size): (&str, u64),
     links: &[Vec<Link>],
-    placed: &[NodeLayout],
+    operands: &[Operand],
     result: &Sharding,
 ) -> Vec<Way> {
     let mut votes = vec![0u64; node.ty.shape.len()];
@@ -94,7 +79,7 @@ fn ways(
         from.is_multiple_of(parts) && node.ty.shape[to].is_multiple_of(parts)
     };
     for (i, o) in node.operands.iter().enumerate() {
-        let Some(dim) = placed[o.0 as usize].result.dim_of(axis) else { continue };
+        let Some(dim) = operands[i].lies.dim_of(axis) else { continue };
         let bytes = g.ty(*o).bytes().unwrap_or(u64::MAX).max(1);
         match links[i].get(dim) {
             Some(Link::Pass(to) | Link::Reach(to, _)) => votes[*to] = votes[*to].saturating_add(bytes),
@@ -112,7 +97,7 @@ fn ways(
             ls.iter().any(|l| matches!(l, Link::Pass(d) | Link::Reach(d, _) | Link::Blocks(d) if *d == to))
         };
         let of = |i: usize| {
-            let bytes = g.ty(sources(g, node.operands[i])).bytes().unwrap_or(u64::MAX);
+            let bytes = g.ty(operands[i].source).bytes().unwrap_or(u64::MAX);
             if has(&links[i]) { bytes / size } else { bytes }
         };
         (0..links.len()).filter(|i| vanishes[*i]).map(of).fold(0, u64::saturating_add)
