@@ -33,6 +33,8 @@ pub mod mesh_run;
 mod tiers;
 pub mod regions;
 mod kernel_table;
+mod sum_order;
+mod choice_facts;
 mod graph_facts;
 pub mod interrupt;
 mod roof;
