@@ -335,7 +335,7 @@ fn a_line_that_calls_functions_has_what_they_compute() {
     // Calls within calls, loops, and derivatives of what was called.
     told(CALLS, &[&at_line(CALLS, "model(x, l).sum")], &[&format!("{product}47, 2 times\n"), "in line 12\n"]);
     told(CALLS, &[&at_line(CALLS, "op.scan")], &["operations in loop\n", "operations in body\n", product]);
-    told(CALLS, &[&at_line(CALLS, "autodiff.grad")], &["(part of a derivative), in std/nn.tsr:47", "in line 22"]);
+    told(CALLS, &[&at_line(CALLS, "autodiff.grad")], &["(part of a derivative), in std/nn.tsr:47", "in line 21"]);
     let r = with_files(&[("main.tsr", CALLS)], &["explain", &at_line(CALLS, "h = block"), "--json"]);
     let json: serde_json::Value = serde_json::from_str(&r.out).unwrap_or_else(|e| panic!("{e}\n{}", r.out));
     let nodes = json["graph"]["nodes"].as_array().unwrap_or_else(|| panic!("{}", r.out));
@@ -392,6 +392,17 @@ def f(x: Tensor[B, D, f32], w1: Tensor[D, H@tp, f32], w2: Tensor[H@tp, D, f32]) 
     }
     let r = tool(text, &["plan", "--function", "f"]);
     assert!(r.code == 0 && r.out.contains("on Mesh[tp=2]"), "{}{}", r.out, r.err);
+    // Blocks of per-device code have no sizes without a call.
+    let local = "\
+@dist.local
+def each(x: Tensor[N@tp, D, f32]) -> Tensor[N, D, f32]:
+    return dist.collective.all_reduce(x, axis=\"tp\")
+
+
+def g(x: Tensor[N@tp, D, f32]):
+    return each(x)
+";
+    refused(local, &["emit", "--function", "g"], 1, &["E0213", "nothing says how many there are"]);
 }
 
 #[test]

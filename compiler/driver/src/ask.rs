@@ -12,15 +12,15 @@ use crate::cli::OfFunction;
 use crate::files::Disk;
 use crate::program::Setup;
 use globals::{Globals, param_local, region};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{CmpOp, Code, Diagnostic, FileId, Mesh, Sharding, Size, SizeVar, Span, TensorType, nearest};
-use tessera_core::ir::{Effect, FnInst, InstId, Program, TExpr, TKind};
+use tessera_core::ir::{Effect, FnInst, InstId, LocalCall, Program, Step, TExpr, TFunction, TKind};
 use tessera_core::layouts::with_tensors;
 use tessera_core::region::RegionParam;
 use tessera_core::sizes::each_size;
 use tessera_core::ty::Ty;
-use tessera_core::walk::each_expr_in;
+use tessera_core::walk::{called, each_expr_in};
 use tessera_infer::asked::{self, Function, Literal, Parameter};
 use tessera_infer::db::Database;
 use tessera_ir::graph::{Calls, Graph, Node, Policy};
@@ -171,12 +171,36 @@ impl Asked {
         )
     }
 
+    /// Why it has no graph where it calls per-device code over a mesh of which only the axes are known: blocks have no sizes there.
+    fn devices_unknown(&self) -> Option<Diagnostic> {
+        let (mut todo, mut seen) = (vec![self.function.inst], BTreeSet::new());
+        let mut found: Option<(Span, Arc<LocalCall>)> = None;
+        while let Some(inst) = todo.pop().filter(|_| found.is_none()) {
+            if seen.insert(inst) {
+                each_expr_in(&self.program.insts[inst.0 as usize].body, &mut |e| {
+                    todo.extend(called(e));
+                    let call = if let TKind::Derive { f, .. } = &e.kind { local_call(f) } else { None };
+                    if let Some(call) = call.filter(|call| call.mesh.is_unknown()) {
+                        found.get_or_insert((e.span, call.clone()));
+                    }
+                });
+            }
+        }
+        let (span, call) = found?;
+        let text = format!("`{}` runs on each device of a mesh, and nothing says how many there are", call.name);
+        let d = Diagnostic::new(Code::E0213, span, text).with_label(self.function.head, "in a call of this function");
+        Some(d.help("only a call with tensors on a mesh says it: `tessera emit --ir kernels` and `tessera profile` run the program"))
+    }
+
     /// Traces the function at the sizes and values that are given, and at small ones where none are.
     ///
     /// # Errors
     /// Why it has no graph there.
     pub fn call(&self, setup: &Setup, of: &OfFunction) -> Result<Called, Vec<Diagnostic>> {
         if let Some(d) = self.host() {
+            return Err(vec![d]);
+        }
+        if let Some(d) = self.devices_unknown() {
             return Err(vec![d]);
         }
         let with = of.values.as_ref().map_or(&[][..], |v| &v.0);
@@ -539,6 +563,15 @@ fn forget_call(graph: &mut Graph, call: Span) {
         last = Some((std::mem::replace(calls, rest.clone()), rest));
     }
     graph.bodies.iter_mut().for_each(|body| forget_call(body, call));
+}
+
+/// The per-device code that a function is made of, if it is.
+fn local_call(f: &TFunction) -> Option<&Arc<LocalCall>> {
+    match f {
+        TFunction::Derived { step: Step::Local(call), .. } => Some(call),
+        TFunction::Derived { of, .. } => local_call(of),
+        TFunction::Direct { .. } => None,
+    }
 }
 
 /// The node with the largest value, in loops too.
