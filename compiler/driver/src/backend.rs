@@ -47,6 +47,7 @@ use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::profile::{self, Work};
 use tessera_runtime::tensor::OutOfMemory;
+use tessera_schedule::weighed::Weighed;
 use tessera_tile::Lowered;
 
 /// Why there is no plan.
@@ -240,6 +241,11 @@ impl Backend {
         if !self.warned.replace(true) && !self.options.quiet {
             eprintln!("warning[E0601]: {why}\n  = note: tensor code is interpreted, which is slow");
         }
+    }
+
+    /// What the cost model compared for a schedule of this machine.
+    pub fn weighed(&self, schedule: &Schedule) -> Option<Weighed> {
+        tessera_schedule::weighed::of(schedule, &self.machine)
     }
 
     /// Groups with their schedules and kernels; what a kernel cannot cover is split, then run

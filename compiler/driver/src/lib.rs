@@ -34,6 +34,8 @@ mod tiers;
 mod called;
 pub mod regions;
 mod kernel_table;
+mod sum_order;
+mod choice_facts;
 mod graph_facts;
 pub mod interrupt;
 mod roof;

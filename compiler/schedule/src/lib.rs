@@ -11,6 +11,7 @@ mod machine;
 mod choose;
 mod hinted;
 
+pub use choose::weighed;
 pub use hinted::of as hints;
 pub use machine::{gpu, host, reference};
 pub use tessera_ir::body::Refusal;

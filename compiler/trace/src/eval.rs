@@ -413,7 +413,8 @@ impl Tracer<'_> {
         let variables = f.captures.iter().chain(&f.params).copied();
         self.assert_call();
         self.frames.push(variables.zip(values).collect());
-        self.calls.push(span);
+        let inside = self.calls.iter().copied().chain([span]).collect();
+        let calls = std::mem::replace(&mut self.calls, inside);
         let outer = std::mem::replace(&mut self.policy, f.policy);
         let around = match &f.hints {
             Some(hints) if f.kernel => self.enter_kernel(hints),
@@ -430,7 +431,7 @@ impl Tracer<'_> {
             (Ok(result), Some((backward, args))) => self.with_backward(f, backward, args, result, span),
             (result, _) => result,
         };
-        self.calls.pop();
+        self.calls = calls;
         self.frames.pop();
         self.assert_return();
         result

@@ -44,7 +44,7 @@ use tessera_base::stack::deep;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Span};
 use tessera_core::ir::{GlobalId, InstId, LocalId, Program, Variable};
 use tessera_core::region::Region;
-use tessera_ir::graph::{Graph, NodeType, Policy};
+use tessera_ir::graph::{Calls, Graph, NodeType, Policy};
 use tessera_ir::hints::KernelHints;
 use value::{Key, Scalar, Value};
 
@@ -185,7 +185,7 @@ pub(crate) struct Tracer<'p> {
     locals: &'p [Variable],
     globals: BTreeMap<GlobalId, Value>,
     /// Where the calls being traced stand, outermost first.
-    calls: Vec<Span>,
+    calls: Calls,
     policy: Policy,
     /// The kernel being traced, by position in `kernels`.
     kernel: Option<u32>,
@@ -220,7 +220,7 @@ impl<'p> Tracer<'p> {
             frames: vec![BTreeMap::new()],
             locals: &[],
             globals: BTreeMap::new(),
-            calls: vec![],
+            calls: Calls::default(),
             policy: region.policy,
             kernel: region.hints.as_ref().map(|_| 0),
             kernels: region.hints.iter().map(|h| KernelHints::clone(h)).collect(),

@@ -1,6 +1,7 @@
 //! What becomes of the functions that a client looks at: their operations, kernels, exchanges and memory. It is what
 //! `tessera explain` tells, found on a thread of its own while nobody types, one function after the other, and kept: a request
-//! only reads it. Sizes are those of the signature, or of a call of the program.
+//! only reads it. Sizes are those of the signature, or of a call of the program; where nothing says them small ones are chosen, as
+//! `tessera explain` does.
 
 use super::known::{Answer, Key, Known, find};
 use super::world::{Ruler, World};
@@ -152,7 +153,12 @@ impl World {
             let Some(known) = self.known.get(&key).filter(|k| *k.text == **item.text(&self.db)) else { continue };
             let Ok(found) = &known.found else { continue };
             let first = first_line(&text, &place);
-            for (file, line, hint) in found.facts.hints() {
+            // Other functions have their own.
+            let own = known.first..known.first + known.text.lines().count();
+            for (file, line, hint) in found.facts.hints().into_iter().filter(|h| own.contains(&h.1)) {
+                if found.chosen && hint.sized {
+                    continue;
+                }
                 let at = (line + first).checked_sub(known.first).and_then(|line| line_end(&text, line));
                 let Some(at) = at.filter(|at| file == known.path && part.contains(at)) else { continue };
                 out.push(InlayHint {
