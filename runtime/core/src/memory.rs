@@ -175,6 +175,11 @@ fn live() -> i64 {
     LARGE_BYTES.load(Ordering::Relaxed) + SMALL_BYTES.try_with(Cell::get).unwrap_or(0).max(0)
 }
 
+/// The same, as far as this thread knows.
+pub fn in_use() -> u64 {
+    u64::try_from(live()).unwrap_or(0)
+}
+
 /// Whether there is room for so many bytes more.
 pub fn has_room(bytes: u64) -> bool {
     let limit = memory_limit();
