@@ -74,15 +74,17 @@ fn why(e: &io::Error) -> String {
 }
 
 /// What was counted so far; `None` where nothing is.
+#[inline]
 pub fn read() -> Option<Counts> {
-    if !ON.load(Ordering::Relaxed) {
-        return None;
-    }
+    if ON.load(Ordering::Relaxed) { Some(all()) } else { None }
+}
+
+fn all() -> Counts {
     let mut out = Counts::default();
     for (at, counter) in OPEN.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
         out[*at] = counter.read().ok();
     }
-    Some(out)
+    out
 }
 
 /// What was counted since `before`.

@@ -304,6 +304,7 @@ pub fn of_kernels() -> bool {
 }
 
 /// Whether steps are timed.
+#[inline]
 pub fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
@@ -325,10 +326,14 @@ pub fn counted(counts: Option<Counts>) {
 }
 
 /// Notes who holds memory, where that is wanted and there was never more in use.
+#[inline]
 pub fn holds(values: impl FnOnce() -> Vec<(Holder, u64)>) {
-    if !MEMORY.load(Ordering::Relaxed) {
-        return;
+    if MEMORY.load(Ordering::Relaxed) {
+        held(values);
     }
+}
+
+fn held(values: impl FnOnce() -> Vec<(Holder, u64)>) {
     let in_use = memory::in_use();
     if let Some(recorder) = recorders().iter_mut().find(|r| r.id == 0)
         && recorder.profile.fullest.as_ref().is_none_or(|held| held.in_use < in_use)
@@ -349,12 +354,19 @@ fn thread() -> u32 {
     number
 }
 
-/// The time before a step; `None` where nothing is timed.
+/// The time before a step; `None` where nothing is timed: there it is no more than a look at a flag.
+#[inline]
 pub fn before() -> Option<Started> {
-    ON.load(Ordering::Relaxed).then(|| Started { before: INSIDE.take(), at: Instant::now() })
+    if is_on() { Some(begun()) } else { None }
+}
+
+#[cold]
+fn begun() -> Started {
+    Started { before: INSIDE.take(), at: Instant::now() }
 }
 
 /// Notes the time of a step that started then.
+#[inline]
 pub fn after(
     started: Option<Started>,
     name: &str,
@@ -362,7 +374,9 @@ pub fn after(
     about: Option<&Arc<About>>,
     taken: impl FnOnce() -> Option<Taken>,
 ) {
-    noted(started, name, Kind::Step, origin, about, taken);
+    if started.is_some() {
+        noted(started, name, Kind::Step, origin, about, taken);
+    }
 }
 
 /// Times a stage of the tool until what is returned is dropped.

@@ -66,6 +66,7 @@ fn computed(graph: &Graph, group: &Group) -> String {
     }
     match &names[..] {
         [one] if !products.is_empty() => one.clone(),
+        [one] if graph.ty(group.roots[0]).shape.is_empty() => one.clone(),
         [one] => format!("{one}[{}]", sizes(&graph.ty(group.roots[0]).shape)),
         _ => {
             let more = names.len().saturating_sub(NAMED);
