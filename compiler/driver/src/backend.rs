@@ -399,10 +399,11 @@ impl Backend {
             }
             let first = plan.steps.len();
             self.group(graph, p, &memory, pool, code, &mut plan)?;
-            plan.about.extend(titles::of_group(graph, p, &plan.steps[first..]));
+            let counts = p.lowered.as_ref().map(|_| kernel_costs::of(graph, p));
+            plan.about.extend(titles::of_group(graph, &p.group, counts, &plan.steps[first..]));
         }
         if profile::is_on() {
-            titles::add_facts(graph, &planned, &begins, &mut plan);
+            titles::add_facts(graph, &partition, &begins, &mut plan);
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
             let (dst, src) = (BufRef::Output(i as u32), buffer_of(&memory, id));

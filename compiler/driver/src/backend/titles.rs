@@ -1,9 +1,8 @@
 //! What kernels are called in profiles: what they compute, with its sizes. Equal work has equal titles.
 
-use super::{Planned, kernel_costs, origin};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tessera_abi::plan::{About, Cost, Counts, Held, Plan, Step};
+use tessera_abi::plan::{About, Cost, Counts, Held, Plan, Step, StepOrigin};
 use tessera_graph::fuse::unfused;
 use tessera_graph::place_buffers::lives;
 use tessera_ir::graph::{Graph, NodeId, Reason};
@@ -79,7 +78,7 @@ fn computed(graph: &Graph, group: &Group) -> String {
 
 /// Whether a node is no work.
 fn is_view(graph: &Graph, id: NodeId) -> bool {
-    kernel_costs::computing(graph, &[id]) == 0
+    !row(&graph.node(id).prim).flags().work
 }
 
 /// Rows, columns and steps of a product; before them how many products there are.
@@ -108,43 +107,37 @@ fn camel(word: &str) -> String {
     word.split(['_', '.']).map(part).collect()
 }
 
-/// What the steps of a group are, with what they cost where that is known.
-pub fn of_group(graph: &Graph, planned: &Planned, steps: &[Step]) -> Vec<Arc<About>> {
-    let group = &planned.group;
+/// What the steps of a group are; `counts` are what its kernels cost, where it has some.
+pub fn of_group(graph: &Graph, group: &Group, counts: Option<Counts>, steps: &[Step]) -> Vec<Arc<About>> {
     let moved = matches!(graph.node(group.roots[0]).prim, Prim::Exchange(_));
-    let counts = match &planned.lowered {
-        Some(_) => Some(kernel_costs::of(graph, planned)),
-        // The bytes of the values, however they travel.
-        None if moved => {
-            let bytes = group.roots.iter().map(|&r| graph.ty(r).bytes().unwrap_or(u64::MAX));
-            Some(Counts { bytes_written: bytes.fold(0, u64::saturating_add), ..Counts::default() })
-        }
-        None => None,
-    };
-    about(steps, &of(graph, group), counts, moved)
+    // The bytes of the values, however they travel.
+    let bytes = group.roots.iter().map(|&r| graph.ty(r).bytes().unwrap_or(u64::MAX));
+    let values = Counts { bytes_written: bytes.fold(0, u64::saturating_add), ..Counts::default() };
+    about(steps, &of(graph, group), counts.or(moved.then_some(values)), moved)
 }
 
 /// Adds to the kernels of a plan what only a profile wants: which operations each has, why values go through memory, and
 /// which are there when. `first` is the first step of each group.
-pub fn add_facts(graph: &Graph, groups: &[Planned], first: &[usize], plan: &mut Plan) {
-    let partition = Partition { groups: groups.iter().map(|p| p.group.clone()).collect() };
+pub fn add_facts(graph: &Graph, partition: &Partition, first: &[usize], plan: &mut Plan) {
+    let groups = &partition.groups;
     let mut apart: BTreeMap<usize, Vec<Arc<str>>> = BTreeMap::new();
-    for a in unfused(graph, &partition) {
-        let from = groups.get(a.from).map_or_else(String::new, |p| of(graph, &p.group));
+    for a in unfused(graph, partition) {
+        let from = groups.get(a.from).map_or_else(String::new, |group| of(graph, group));
         apart.entry(a.to).or_default().push(format!("what {from} gives: {}", a.why).into());
     }
     let end = |group: usize| first.get(group + 1).copied().unwrap_or(plan.steps.len());
-    for (at, (planned, &begin)) in groups.iter().zip(first).enumerate() {
+    for (at, (group, &begin)) in groups.iter().zip(first).enumerate() {
         let Some(last) = end(at).checked_sub(1).filter(|last| *last >= begin) else { continue };
         let Some(about) = plan.about.get_mut(last).map(Arc::make_mut) else { continue };
-        about.fused =
-            planned.group.members.iter().filter(|&&m| !is_view(graph, m)).map(|&m| operation(graph, m)).collect();
+        about.fused = group.members.iter().filter(|&&m| !is_view(graph, m)).map(|&m| operation(graph, m)).collect();
         about.apart = apart.remove(&at).unwrap_or_default();
     }
     let step = |group: usize| first.get(group).map_or(0, |&s| s as u32);
-    for life in lives(graph, &partition).unwrap_or_default() {
+    for life in lives(graph, partition).unwrap_or_default() {
         let (from, to) = (step(life.from), end(life.to).saturating_sub(1) as u32);
-        plan.held.push(Held { from, to, bytes: life.bytes, origin: origin(graph, life.id) });
+        let span = graph.node(life.id).origin.span;
+        let origin = StepOrigin { item: span.item.0, start: span.start, end: span.end };
+        plan.held.push(Held { from, to, bytes: life.bytes, origin });
     }
 }
 
