@@ -46,3 +46,4 @@ pub mod modules;
 pub mod on_device;
 pub mod editor;
 pub mod editor_bench;
+pub mod profile_bench;

@@ -122,6 +122,15 @@ pub struct Kept {
     /// Write a flame graph: files, lines and kernels as wide as their time
     #[arg(long, value_name = "FILE.svg")]
     pub flame: Option<PathBuf>,
+    /// Count cycles, instructions, cache misses and vector instructions of each kernel, where the machine does
+    #[arg(long)]
+    pub counters: bool,
+    /// Show which operations are one kernel, and why it takes others from memory
+    #[arg(long)]
+    pub fusion: bool,
+    /// Show who holds memory where the most of it is in use
+    #[arg(long)]
+    pub peak: bool,
     /// Write the profile, for `--against`
     #[arg(long, value_name = "FILE.json")]
     pub save: Option<PathBuf>,

@@ -9,7 +9,7 @@ use crate::called;
 use crate::cli::{Color, Global, Kept};
 use crate::files::{Disk, Texts};
 use crate::profile::{self, Saved};
-use crate::regions::{Executor, Reports, Unit};
+use crate::regions::{Executor, Profiler, Reports, Unit};
 use crate::render::{Style, render};
 use crate::roof;
 use crate::target::{self, Choice, Target, is_reference};
@@ -32,7 +32,7 @@ use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_runtime::context::{INTERRUPTED, RunError, Stop};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::pool::Pool;
-use tessera_runtime::profile::stage;
+use tessera_runtime::profile::{Wanted, stage};
 use tessera_runtime::world::{self, World};
 
 /// What all commands know of how they were called.
@@ -288,8 +288,13 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         }
     };
     // Before anything else, so that all of the run is in it.
+    let mut uncounted = String::new();
     if let Some(kept) = &setup.profile {
-        tessera_runtime::profile::start(kept.trace.is_some());
+        // Before there are other threads, which are counted, too.
+        if kept.counters {
+            uncounted = profile::uncounted(&tessera_runtime::counters::start());
+        }
+        tessera_runtime::profile::start(Wanted { all_events: kept.trace.is_some(), memory: kept.peak });
         tessera_runtime::traffic::start();
         if kept.advise.is_some() {
             called::start();
@@ -323,7 +328,7 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let backend = Rc::new(setup.backend(pool.clone()));
     drop(starting);
     let making = stage("making host code");
-    let program = start(&mut session, &ready, backend.clone(), pool, reports.clone());
+    let program = start(setup, &mut session, &ready, backend.clone(), pool, reports.clone());
     drop(making);
     let stop = match program {
         Ok(program) => {
@@ -342,7 +347,7 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     }
     let kept = setup.profile.as_ref().map(|kept| {
         let whole = started.elapsed();
-        profiled(setup, kept, earlier.as_ref(), &backend, whole, &ready.sources)
+        profiled(setup, kept, earlier.as_ref(), &backend, whole, &ready.sources, &uncounted)
     });
     let failed = matches!(stop, Some(Stop::Error(_)));
     let code = finish(setup, stop, &ready, &reports);
@@ -364,6 +369,7 @@ fn profiled(
     backend: &Backend,
     whole: Duration,
     sources: &SourceMap,
+    uncounted: &str,
 ) -> Result<(), Box<Diagnostic>> {
     let profile = tessera_runtime::profile::end();
     let sent = processes::traffic(tessera_runtime::traffic::taken());
@@ -388,6 +394,9 @@ fn profiled(
     let changed = earlier.map(|earlier| profile::against(earlier, &value));
     if setup.global.json {
         value["changed"] = changed.clone().into();
+        if kept.counters {
+            value["uncounted"] = uncounted.into();
+        }
         eprintln!("{value}");
     } else {
         eprint!("{}", world::world().map_or_else(String::new, processes::whose));
@@ -395,6 +404,11 @@ fn profiled(
         eprint!("{}", profile::taken(&profile.rows));
         backend.notes().iter().for_each(|note| eprintln!("{note}"));
         eprint!("{}{crossed}", profile::exchanges(&sent));
+        if kept.fusion {
+            eprint!("{}", profile::fusion(&profile.rows, sources));
+        }
+        eprint!("{}", profile::fullest(profile.fullest.as_ref(), sources));
+        eprint!("{}{uncounted}", profile::counted(&profile.rows));
     }
     if let Some(changed) = changed.filter(|_| !setup.global.json) {
         eprint!("{changed}");
@@ -404,6 +418,7 @@ fn profiled(
 
 /// Loads a program into a session, ready to run.
 pub fn start(
+    setup: &Setup,
     session: &mut Session,
     ready: &Ready,
     backend: Rc<Backend>,
@@ -416,8 +431,15 @@ pub fn start(
     pool.watch(session.interrupt_flag());
     let mut executor = Executor::new(backend, pool, reports);
     executor.add(unit(session, &loaded, ready));
+    executor.set_profiler(profiler(setup, &ready.sources));
     session.set_regions(Box::new(executor));
     Ok(loaded)
+}
+
+/// Who makes lines of what a program measured of a function.
+pub fn profiler(setup: &Setup, sources: &SourceMap) -> Box<Profiler> {
+    let (global, sources) = (setup.global.clone(), sources.clone());
+    Box::new(move |measured| profile::lines(measured, roof::known(&global).as_ref(), &sources))
 }
 
 /// What the executor of regions needs of a loaded program.

@@ -30,6 +30,7 @@ use tessera_runtime::dry_run;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::host_value::{HostKey, HostValue};
+use tessera_runtime::measure::Measured;
 use tessera_runtime::pool::Pool;
 use tessera_runtime::profile::{self, stage};
 use tessera_runtime::tensor::Tensor;
@@ -67,7 +68,12 @@ pub struct Executor {
     dry_run: Option<Vec<DryRegion>>,
     /// Where values of host code are held against their types.
     host_calls: type_assertions::Calls,
+    /// Who makes lines of what was measured of a function.
+    profiler: Option<Box<Profiler>>,
 }
+
+/// Lines of what was measured of a function.
+pub type Profiler = dyn Fn(&Measured) -> Vec<String>;
 
 /// A region at concrete shapes, and how often it is called.
 pub struct DryRegion {
@@ -93,6 +99,10 @@ pub struct SharedExecutor(pub Rc<RefCell<Executor>>);
 impl RegionExec for SharedExecutor {
     fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
         self.0.borrow_mut().call(region, args, span)
+    }
+
+    fn measured(&mut self, measured: &Measured) -> Vec<String> {
+        self.0.borrow_mut().measured(measured)
     }
 }
 
@@ -132,7 +142,13 @@ impl Executor {
             key: vec![],
             dry_run: None,
             host_calls: type_assertions::Calls::default(),
+            profiler: None,
         }
+    }
+
+    /// Who makes lines of what was measured of a function.
+    pub fn set_profiler(&mut self, profiler: Box<Profiler>) {
+        self.profiler = Some(profiler);
     }
 
     /// Computes nothing from here on: regions are traced and counted.
@@ -388,7 +404,9 @@ impl Executor {
                 MeshError::Devices(n) => self.report(vec![too_many_devices(n, self.span_of(span))], span),
             });
         }
-        let patience = entry.estimate.map_or(Duration::ZERO, |e| entry.history.patience(&e));
+        // A profile is of kernels.
+        let waits = entry.estimate.filter(|_| !profile::of_kernels());
+        let patience = waits.map_or(Duration::ZERO, |e| entry.history.patience(&e));
         if entry.plan.borrow().is_none() && entry.interpreted.get() < patience {
             let start = Instant::now();
             let outputs = self.interpret(&entry.graph, &args, span)?;
@@ -466,6 +484,10 @@ impl RegionExec for Executor {
     fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
         let result = catch_unwind(AssertUnwindSafe(|| self.call_here(region, args, span)));
         result.unwrap_or_else(|_| Err(RunError::new(999, "the bug above was met here, while this ran", span)))
+    }
+
+    fn measured(&mut self, measured: &Measured) -> Vec<String> {
+        self.profiler.as_ref().map(|lines| lines(measured)).unwrap_or_default()
     }
 }
 

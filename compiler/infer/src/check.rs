@@ -54,6 +54,7 @@ mod pipeline_rows;
 mod pipeline_stages;
 pub mod stmts;
 mod serialization;
+mod profiled;
 pub mod structs;
 pub mod subscripts;
 pub mod symbolic;

@@ -324,6 +324,14 @@ rt_table! {
     /// An environment variable, or the default.
     env_get(p, p) p;
 
+    // Profiles of functions.
+    /// Runs before, and measured runs.
+    measure_begin(i, i) u fails y;
+    /// A run ended: its value, and the type of that.
+    measure_turn(w, i) u fails y;
+    /// A list of texts, given its type.
+    measure_end(i) p fails y;
+
     // Failure. Message is a string; code is a number such as 705.
     fail(i, p) u fails y;
     /// The step of a `range` is 0.

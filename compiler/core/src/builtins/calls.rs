@@ -212,8 +212,8 @@ calls! {
     "numerics.policy" ("name"): "A statement for the rest of its scope, behind `with`, or a decorator: how sums are made, `\"deterministic\"`, `\"fast\"` or `\"kahan_sum\"`.";
     "numerics.precision" ("mode, dtype=bf16"): "A statement for the rest of its scope, behind `with`, or a decorator: which element types products take, `\"safe\"`, `\"standard\"`, `\"aggressive\"` or `\"deterministic\"`.";
 
-    "graph.profile": "Not supported yet: use `tessera profile`.";
-    "graph.trace": "Not supported yet: use `tessera emit`.";
+    "graph.profile" ("f, *args, runs=10, warmup=3, show=True") -> "Profile": "Runs `f` with the arguments, `warmup` times and then `runs` times measured, and prints a row for each of its kernels and exchanges. The value has them as numbers: see `std.profile`. Arguments are computed before.";
+    "graph.trace": "Not supported yet: use `tessera profile --trace FILE.json`.";
     "graph.explain": "Not supported yet: use `tessera explain`.";
 
     "io.save" ("path, value") -> "None": "Writes a value, or a struct, list or dict of them, as a safetensors file, atomically.";

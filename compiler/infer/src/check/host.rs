@@ -89,6 +89,7 @@ impl Cx<'_> {
         match &**name {
             "op.scan" => return self.scan(values, span),
             "op.fori" => return self.fori(values, span),
+            "graph.profile" => return self.profiled(values, span),
             "autodiff.grad"
             | "autodiff.value_and_grad"
             | "autodiff.vjp"

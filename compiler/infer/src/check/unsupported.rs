@@ -49,7 +49,13 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .help(format!("call it: `{name}([first, second], microbatches=4, mesh=mesh)(x)`")),
             ),
-            ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
+            (_, "graph.profile") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
+                    .help(format!("call it: `{name}(f, x)`")),
+            ),
+            ("graph", _) => {
+                not_yet(Code::E0690, "a command shows it: `tessera profile --trace FILE.json`, `tessera explain`")
+            }
             (_, "numerics.policy" | "numerics.precision") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .note("it is a statement for the rest of its scope, stands after `with`, or is a decorator")
