@@ -350,8 +350,8 @@ fn files_in_folders_are_imported_by_their_path() {
 /// Three updates in place, the last one on a line without an end.
 const UPDATES: &str = "def first(c: Tensor[8, f32], i: int) -> Tensor[8, f32]:\n    c[i] = 1.0\n    return c\n\n\n\
     def second(c: Tensor[9, f32], i: int) -> Tensor[9, f32]:\n    c[i] = 2.0\n    return c\n\n\n\
-    print(last(first(op.ones((8,)), 1)), second(op.ones((9,)), 1))\n\n\n\
-    def last(c: Tensor[8, f32]) -> Tensor[8, f32]: c[0] = 1.0; return c";
+    print(last(first(op.ones((8,)), 1), 2), second(op.ones((9,)), 1))\n\n\n\
+    def last(c: Tensor[8, f32], i: int) -> Tensor[8, f32]: c[i] = 1.0; return c";
 
 #[test]
 fn hints_of_kernels_come_at_once_and_on_the_last_line_too() {
