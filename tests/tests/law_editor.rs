@@ -223,12 +223,13 @@ fn ask_of(db: &mut Database, id: FileId, typed: &str, at: usize) {
     assert_eq!(*Analysis::new(db, id).text(id), *typed, "the text stays as it was");
 }
 
-/// Programs that are so small that all of their beginnings are asked about.
+/// Programs that are so small that all of their beginnings are asked about, and how many of them letter by letter.
 const SMALL: usize = 20;
+const LETTERS: usize = 3;
 /// Parts that are taken out of each program.
 const DELETIONS: u64 = 4;
 
-/// The smaller programs as they are typed, letter by letter.
+/// The smaller programs as they are typed.
 #[test]
 fn every_beginning_of_small_programs_is_answered() {
     let mut small: Vec<(usize, std::path::PathBuf)> =
@@ -239,8 +240,10 @@ fn every_beginning_of_small_programs_is_answered() {
         let path = &small[i].1;
         let text = std::fs::read_to_string(path).expect("a program");
         let (mut db, id) = open(&path.to_string_lossy(), &text);
-        let ends = (0..=text.len()).filter(|end| text.is_char_boundary(*end));
-        ends.for_each(|end| ask_of(&mut db, id, &text[..end], end));
+        // Letter by letter in the smallest ones, word by word in the others.
+        let words: BTreeSet<usize> = lex(&text).iter().map(|t| t.range().end).collect();
+        let wanted = |end: &usize| text.is_char_boundary(*end) && (i < LETTERS || words.contains(end));
+        (0..=text.len()).filter(wanted).for_each(|end| ask_of(&mut db, id, &text[..end], end));
         vec![]
     });
 }
