@@ -249,6 +249,10 @@ codes! {
     W0112;
     /// A computed float that is compared to the last bit
     W0113;
+    /// An f-string without a value
+    W0114;
+    /// A loop of tensor code that is written out many times
+    W0115;
     /// A collective with nothing to do
     W0401;
     /// An axis of a mesh that lies across nodes, while one with less to move lies inside

@@ -19,6 +19,7 @@ pub use laid::Planned;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel};
+use crate::render::Style;
 use crate::target::{self, Choice, Target};
 use crate::tune::records::Records;
 use laid::{Laid, zeros};
@@ -67,6 +68,8 @@ pub enum BackendError {
 pub struct Options {
     pub verbose: bool,
     pub quiet: bool,
+    /// How warnings are shown that come while the program runs.
+    pub style: Style,
     /// Never interpret, for tests.
     pub always_compile: bool,
     /// Run on the emulated device, whose kernels the checked interpreter of Tile IR runs.

@@ -81,6 +81,7 @@ impl Setup {
         let options = Options {
             verbose: self.global.verbose,
             quiet: self.global.quiet,
+            style: self.style,
             checked: self.global.checked,
             check_nan: self.global.check_nan,
             memory: self.global.memory,
@@ -450,6 +451,7 @@ pub fn unit(session: &Session, loaded: &tessera_host::Loaded, ready: &Ready) -> 
         closures: ready.lowered.closures.iter().map(|(f, inst)| (session.address(loaded, *f), *inst)).collect(),
         spans: ready.lowered.host.spans.clone(),
         library: ready.sources.library_items(),
+        sources: ready.sources.clone(),
     }
 }
 

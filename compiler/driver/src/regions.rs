@@ -11,7 +11,9 @@ use crate::backend::memory_limit::Shortage;
 use crate::backend::{self, Backend, BackendError};
 use crate::called;
 use crate::check_nan::{self, Watched};
+use crate::files::Texts;
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
+use crate::render::render;
 use crate::tiers::{Estimate, History};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,6 +27,7 @@ use tessera_core::ir::{InstId, Program};
 use tessera_core::region::Region;
 use tessera_core::type_assertions::{self, Seen};
 use tessera_ir::graph::Graph;
+use tessera_resolve::source::SourceMap;
 use tessera_runtime::context::{RegionExec, RunError, interrupted};
 use tessera_runtime::dry_run;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
@@ -59,6 +62,8 @@ pub struct Executor {
     backend: Rc<Backend>,
     pool: Arc<Pool>,
     reports: Reports,
+    /// Places that were warned of.
+    warned: RefCell<BTreeSet<Span>>,
     entries: Vec<HashMap<Vec<u64>, GuardTree<Rc<Entry>>>>,
     /// By region.
     histories: Vec<Rc<History>>,
@@ -91,6 +96,8 @@ pub struct Unit {
     pub spans: Vec<Span>,
     /// The items of the standard library that it uses.
     pub library: BTreeSet<ItemId>,
+    /// Where its warnings are shown.
+    pub sources: SourceMap,
 }
 
 /// An executor that the session's owner adds to while the context holds it.
@@ -136,6 +143,7 @@ impl Executor {
             backend,
             pool,
             reports,
+            warned: RefCell::default(),
             entries: vec![],
             histories: vec![],
             work: Workspace::default(),
@@ -234,6 +242,7 @@ impl Executor {
         let body = &self.units[unit].regions[position];
         let traced = if self.backend.options().checked { trace_checked } else { trace };
         let traced = traced(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
+        self.warn(unit, &traced.warnings);
         tessera_graph::verified(&traced.graph, "tracing");
         drop(tracing);
         let _optimising = stage("optimising graphs");
@@ -351,6 +360,17 @@ impl Executor {
         let mut d = Diagnostic::new(code, if at.is_none() { call } else { at }, fault.message);
         d.notes = fault.notes;
         self.reported(d, span)
+    }
+
+    /// Shows warnings of a region, once for a place; what the library does is no concern of who uses it.
+    fn warn(&self, unit: usize, warnings: &[Diagnostic]) {
+        let mut warned = self.warned.borrow_mut();
+        let new = |d: &&Diagnostic| !self.library.contains(&d.span.item) && warned.insert(d.span);
+        let new: Vec<Diagnostic> = warnings.iter().filter(new).cloned().collect();
+        if !new.is_empty() {
+            let style = self.backend.options().style;
+            render(&mut std::io::stderr().lock(), &new, &Texts(&self.units[unit].sources), style);
+        }
     }
 
     /// Reports what is wrong in a region; in the standard library with the call that led there.
@@ -684,6 +704,7 @@ fn describe(arg: &HostValue, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
             for (k, v) in entries {
                 match k {
                     HostKey::Int(i) => key.push(*i as u64),
+                    HostKey::Bool(b) => key.push(u64::from(*b)),
                     HostKey::Str(s) => describe_text(s, key),
                 }
                 describe(v, key, leaves);
@@ -704,6 +725,7 @@ fn describe_text(s: &str, key: &mut Vec<u64>) {
 fn key(k: &HostKey) -> Key {
     match k {
         HostKey::Int(i) => Key::Int(*i),
+        HostKey::Bool(b) => Key::Bool(*b),
         HostKey::Str(s) => Key::Str(s.clone()),
     }
 }
@@ -766,6 +788,7 @@ impl Build<'_> {
                 let pairs = entries.iter().map(|(k, t)| {
                     let key = match k {
                         Key::Int(i) => HostKey::Int(*i),
+                        Key::Bool(b) => HostKey::Bool(*b),
                         Key::Str(s) => HostKey::Str(s.clone()),
                     };
                     (key, self.value(t))

@@ -43,6 +43,10 @@ impl Import {
                 let dotted = member.as_ref().map(|m| format!("{}.{m}", self.module));
                 dotted.and_then(|d| from_std(&d)).map(Arc::from).into_iter().collect()
             }
+            // `from a.b import c` where `a.b` is a folder.
+            (Some(member), root) if root != "std" => {
+                vec![self.module.clone(), format!("{}.{member}", self.module).into()]
+            }
             _ => vec![self.module.clone()],
         }
     }

@@ -379,6 +379,7 @@ impl Tracer<'_> {
     pub(super) fn key(&mut self, value: &Value, span: Span) -> R<Key> {
         match value {
             Value::Str(s) => Ok(Key::Str(s.clone())),
+            Value::Scalar(s) if s.kind() == Kind::Bool => Ok(Key::Bool(self.known(s, "a key", span)?.truth())),
             other => Ok(Key::Int(self.int_value(other, "a key", span)?)),
         }
     }

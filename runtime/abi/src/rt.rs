@@ -200,7 +200,7 @@ rt_table! {
     /// The address of a field's word; the record must be unique when it is written through.
     record_slot(p, i) i;
 
-    // Dicts keep insertion order. Keys are strings or ints, as words.
+    // Dicts keep insertion order. Keys are strings, ints or bools, as words.
     dict_new(i) p;
     dict_set(p, w, w) p fails y consumes y;
     dict_get(p, w) w fails y;

@@ -122,6 +122,8 @@ pub struct Context {
     /// Types of the parameters and results of each region.
     region_types: Vec<(Vec<TypeId>, Vec<TypeId>)>,
     interned: IndexMap<Arc<str>, u64>,
+    /// Functions by what closures over them hold as their code.
+    functions: IndexMap<usize, Arc<str>>,
 }
 
 const _: () = {
@@ -155,7 +157,18 @@ impl Context {
             bar: false,
             region_types: vec![],
             interned: IndexMap::new(),
+            functions: IndexMap::new(),
         })
+    }
+
+    /// How the function is called that closures over `code` call.
+    pub fn name_function(&mut self, code: usize, name: &Arc<str>) {
+        self.functions.insert(code, name.clone());
+    }
+
+    /// The name of the function that closures over `code` call, if it was told.
+    pub fn function_at(&self, code: usize) -> Option<&str> {
+        self.functions.get(&code).map(|name| &**name)
     }
 
     /// Who runs the tensor regions, and the types of their parameters and results (positions
@@ -275,6 +288,9 @@ impl Context {
                 name: name.clone(),
                 fields: fields.iter().map(|(n, t)| (n.clone(), map(t))).collect(),
             },
+            TypeInfo::Function { shown, captures } => {
+                TypeInfo::Function { shown: shown.clone(), captures: captures.iter().map(map).collect() }
+            }
             TypeInfo::Fn { params, ret } => {
                 TypeInfo::Fn { params: params.iter().map(&mut map).collect(), ret: map(ret) }
             }

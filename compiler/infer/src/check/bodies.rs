@@ -23,9 +23,10 @@ use tessera_core::ir::*;
 use tessera_core::sizes::each_dim;
 use tessera_core::ty::{FnRefTy, GlobalKey, Ty};
 use tessera_core::walk::{each_expr, each_expr_in};
-use tessera_grammar::ast::ParamKind;
+use tessera_grammar::ast::{ParamKind, Stmt, StmtKind};
 use tessera_ir::graph::Policy;
 use tessera_resolve::functions::{FnBody, FnLike};
+use tessera_resolve::syntax::each_stmt;
 use tessera_types::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 
 pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
@@ -383,6 +384,12 @@ fn body(cx: &mut Cx, f: &FnLike) {
     }
 }
 
+fn could_not_be_read(body: &[Stmt]) -> bool {
+    let mut found = false;
+    each_stmt(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Error));
+    found
+}
+
 /// The type of the result: as declared, or what all returns agree on.
 fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
     let (returns, ret) = match &mut cx.func {
@@ -420,6 +427,10 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
             cx.report(d);
         }
         return refine(&ret, first);
+    }
+    // What could not be read may return anything.
+    if matches!(&f.body, FnBody::Def(def) if could_not_be_read(&def.body)) {
+        return Ty::Error;
     }
     let guessing = cx.guessing;
     let mut joined: Option<(Ty, Span)> = None;

@@ -119,8 +119,11 @@ impl Cx<'_> {
             "len" | "abs" | "sum" | "any" | "all" | "int" | "float" | "bool" | "str" | "repr" | "list" | "tuple"
             | "dict" => {
                 if let Some(v) = values.iter().find_map(|v| v.name.clone()).filter(|n| &*n.text != "start") {
-                    self.error(Code::E0105, v.span, format!("`{name}` has no parameter `{}`", v.text));
-                    return error_at(span);
+                    let d = Diagnostic::new(Code::E0105, v.span, format!("`{name}` has no parameter `{}`", v.text));
+                    return self.fail(match &**name {
+                        "dict" => d.help(format!("write the entries out: `{{\"{}\": …}}`", v.text)),
+                        _ => d,
+                    });
                 }
                 self.simple(name, values, span)
             }

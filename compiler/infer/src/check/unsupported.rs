@@ -100,7 +100,10 @@ impl Cx<'_> {
             self.report(d.help(help));
             return Decorator::Broken;
         }
-        let d = d.note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
+        let d = d.note(
+            "decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, \
+             `@autodiff.custom_vjp(…)` and `@dist.local`",
+        );
         self.report(d);
         Decorator::Broken
     }
