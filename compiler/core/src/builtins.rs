@@ -331,6 +331,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
             "size",
             "pipeline",
             "local",
+            "budget",
         ],
     ),
     (

@@ -39,6 +39,7 @@ mod roof;
 mod profile;
 pub mod program;
 mod ask;
+mod budget;
 pub mod explain;
 pub mod interpret;
 pub mod emit;

@@ -92,7 +92,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// As the setup, on one thread.
 fn alone(setup: &Setup) -> Setup {
     let global = Global { threads: Some(1), ..setup.global.clone() };
-    Setup { global, style: setup.style, stack_bytes: setup.stack_bytes, profile: None, held: None }
+    Setup { global, style: setup.style, stack_bytes: setup.stack_bytes, profile: None, gate: None, held: None }
 }
 
 type Answer = std::result::Result<Value, Refused>;
