@@ -148,7 +148,10 @@ fn bytes_along_an_axis_are_those_that_the_runtime_counts() {
         let counted = counted(&source);
         let most = counted.values().copied().max().unwrap_or(0);
         // What one device sends others receive: the most that one receives may be more, and not more than all send.
-        assert!(most <= bytes && bytes <= counted.values().sum(), "{bytes} are predicted, {counted:?} counted\n{source}");
+        assert!(
+            most <= bytes && bytes <= counted.values().sum(),
+            "{bytes} are predicted, {counted:?} counted\n{source}"
+        );
         if devices == 2 {
             assert_eq!(bytes, most, "{source}");
         }

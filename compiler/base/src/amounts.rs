@@ -41,22 +41,15 @@ mod tests {
 
     #[test]
     fn amounts_are_numbers_with_a_unit() {
-        assert_eq!(["4096", "1.5KiB", "2GiB", "500 MB", "7B", "0"].map(bytes), [
-            Some(4096),
-            Some(1536),
-            Some(2 << 30),
-            Some(500_000_000),
-            Some(7),
-            Some(0)
-        ]);
+        assert_eq!(
+            ["4096", "1.5KiB", "2GiB", "500 MB", "7B", "0"].map(bytes),
+            [Some(4096), Some(1536), Some(2 << 30), Some(500_000_000), Some(7), Some(0)]
+        );
         assert!(["", "GiB", "2G", "-1MB", "1e30TB", "NaN", "1s"].iter().all(|t| bytes(t).is_none()));
-        assert_eq!(["1.2s", "15 ms", "3us", "3µs", "7ns"].map(nanoseconds), [
-            Some(1_200_000_000),
-            Some(15_000_000),
-            Some(3_000),
-            Some(3_000),
-            Some(7)
-        ]);
+        assert_eq!(
+            ["1.2s", "15 ms", "3us", "3µs", "7ns"].map(nanoseconds),
+            [Some(1_200_000_000), Some(15_000_000), Some(3_000), Some(3_000), Some(7)]
+        );
         assert!(["", "s", "2", "1h", "-1s", "1GiB"].iter().all(|t| nanoseconds(t).is_none()));
     }
 }

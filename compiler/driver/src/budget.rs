@@ -26,21 +26,36 @@ use tessera_resolve::source::SourceMap;
 
 /// What is wrong with the budgets of a program, on this machine.
 pub fn kept(setup: &Setup, program: &Arc<Program>, sources: &SourceMap) -> Vec<Diagnostic> {
-    check(setup, program, sources, None)
+    check(setup, program, sources, On::Here)
 }
 
-/// The same, with times of a machine that is planned for.
-pub fn check(setup: &Setup, program: &Arc<Program>, sources: &SourceMap, on: Option<&Topology>) -> Vec<Diagnostic> {
-    let functions = calls::functions(program);
+/// What times of a program are predicted for.
+#[derive(Clone, Copy)]
+pub enum On<'a> {
+    /// This machine, which is measured where it never was.
+    Here,
+    /// This machine where it was measured; else times are left out.
+    Known,
+    Planned(&'a Topology),
+}
+
+/// The same on some machine.
+pub fn check(setup: &Setup, program: &Arc<Program>, sources: &SourceMap, on: On) -> Vec<Diagnostic> {
+    let mut functions = calls::functions(program);
+    let timed = |f: &Function| f.budget.bounds.iter().any(|b| b.what == What::Step);
+    let clock = match on {
+        On::Planned(topology) => Some(Clock::Planned(topology)),
+        On::Here | On::Known if !functions.iter().any(timed) => None,
+        On::Here => here(setup),
+        On::Known => roof::known(&setup.global).map(Clock::Here),
+    };
+    if matches!((on, &clock), (On::Known, None)) {
+        functions.iter_mut().for_each(Function::without_times);
+        functions.retain(|f| !f.budget.bounds.is_empty());
+    }
     if functions.is_empty() {
         return vec![];
     }
-    let timed = functions.iter().any(|f| f.budget.bounds.iter().any(|b| b.what == What::Step));
-    let clock = match on {
-        Some(topology) => Some(Clock::Planned(topology)),
-        None if timed => here(setup),
-        None => None,
-    };
     let checker = Checker { setup, program, sources, clock, backend: setup.backend(setup.pool()) };
     functions.iter().flat_map(|f| checker.function(f)).collect()
 }
@@ -104,7 +119,8 @@ impl Checker<'_> {
 
     fn plan<'f>(&self, f: &Function, call: &'f Call) -> Result<Planned<'f>, Box<Diagnostic>> {
         let asked = Asked::instance(self.program.clone(), self.sources.clone(), call.inst, f.head);
-        let (graph, open) = asked.call_known(self.setup, &call.known).map_err(|found| told::untraced(f, call, &found))?;
+        let (graph, open) =
+            asked.call_known(self.setup, &call.known).map_err(|found| told::untraced(f, call, &found))?;
         if !open.is_empty() {
             return Err(Box::new(told::open(f, &calls::Open { span: call.span, what: open })));
         }
@@ -134,7 +150,8 @@ impl Checker<'_> {
         let end = text.get(range.end..)?.find('\n').map_or(text.len(), |at| range.end + at);
         let (name, _) = text.get(begin..range.start)?.trim().split_once('=')?;
         let name = name.split(':').next().unwrap_or(name).trim();
-        let whole = text.get(begin..range.start)?.trim_end().ends_with('=') && text.get(range.end..end)?.trim().is_empty();
+        let whole =
+            text.get(begin..range.start)?.trim_end().ends_with('=') && text.get(range.end..end)?.trim().is_empty();
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
         (whole && is_name).then(|| name.to_owned())
     }

@@ -4,7 +4,7 @@ use crate::ask::KnownCall;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Mesh, Size, SizeVar, Span};
-use tessera_core::budget::Budget;
+use tessera_core::budget::{Budget, What};
 use tessera_core::ir::{Effect, FnInst, InstId, Program, TExpr, TKind};
 use tessera_core::layouts::tensors;
 use tessera_core::sizes::{each_dim, each_size, subst_ty};
@@ -22,6 +22,14 @@ pub struct Function {
     pub calls: Vec<Call>,
     /// A call of which something is not known.
     pub open: Option<Open>,
+}
+
+impl Function {
+    /// Leaves bounds of time out.
+    pub fn without_times(&mut self) {
+        let budget = Arc::make_mut(&mut self.budget);
+        budget.bounds.retain(|b| b.what != What::Step);
+    }
 }
 
 /// A call at sizes that are known.
@@ -81,7 +89,8 @@ fn at_signature(program: &Program, head: Span) -> Option<Call> {
     let at = program.insts.iter().position(|f| closed(&f))?;
     let mut known = KnownCall::default();
     let f = &program.insts[at];
-    let stated = f.params.iter().flat_map(|l| tensors(&f.locals[l.0 as usize].ty)).find_map(|t| t.sharding.mesh.clone());
+    let stated =
+        f.params.iter().flat_map(|l| tensors(&f.locals[l.0 as usize].ty)).find_map(|t| t.sharding.mesh.clone());
     if let Some(axes) = stated.filter(|m| m.is_unknown()) {
         // The mesh of the file that has these axes.
         let fits = |m: &Arc<Mesh>| axes.axes.iter().all(|a| m.size(&a.0).is_some_and(|n| n > 0));
@@ -158,7 +167,8 @@ impl Walk<'_> {
                 let f = self.callee(callee);
                 let lacks = open_dims(f).into_iter().filter(|v| !bound.sizes.contains_key(v));
                 let mut lacks: Vec<String> = lacks.map(|v| format!("the size {}", v.name)).collect();
-                lacks.extend(f.captures.iter().map(|l| format!("`{}`, which it captures", f.locals[l.0 as usize].name)));
+                lacks
+                    .extend(f.captures.iter().map(|l| format!("`{}`, which it captures", f.locals[l.0 as usize].name)));
                 if f.budget.is_some() {
                     self.met.push((callee, span, if lacks.is_empty() { Ok(bound.clone()) } else { Err(lacks) }));
                 }

@@ -41,7 +41,8 @@ pub struct Tried {
 pub fn tried(checker: &Checker, f: &Function, bound: &Bound, p: &Planned) -> Tried {
     let devices = p.needs.mesh.as_ref().map_or(1, |m| m.devices());
     let large = p.graph.nodes.len() as u64 * devices > LARGE;
-    let mut tries = Tries { f, bound, left: if large { PLANS_OF_LARGE } else { PLANS }, out: Tried::default() };
+    let now = p.needs.of(&bound.what).map_or(u64::MAX, |n| n.amount);
+    let mut tries = Tries { f, bound, now, left: if large { PLANS_OF_LARGE } else { PLANS }, out: Tried::default() };
     if bound.what == What::Memory && checker.backend.memory().is_none() {
         tries.again(checker, p);
     }
@@ -65,6 +66,8 @@ enum Kind {
 struct Tries<'a> {
     f: &'a Function,
     bound: &'a Bound,
+    /// What the call needs of that.
+    now: u64,
     left: usize,
     out: Tried,
 }
@@ -83,6 +86,10 @@ impl Tries<'_> {
         let holds = |b: &Bound| needs.of(&b.what).is_none_or(|n| n.amount <= b.most);
         let fits = self.f.budget.bounds.iter().all(holds);
         let fix = Fix { title, needs };
+        // What makes it no less is no news.
+        if !fits && amount(&fix.needs) >= self.now {
+            return false;
+        }
         if fits {
             self.out.fit.push(fix);
         } else if self.out.least.as_ref().is_none_or(|least| amount(&fix.needs) < amount(&least.needs)) {
@@ -103,9 +110,13 @@ impl Tries<'_> {
         if !self.next() {
             return;
         }
-        let Ok(found) = needs(&checker.backend, checker.clock.as_ref(), &p.graph, Some(self.bound.most)) else { return };
+        let Ok(found) = needs(&checker.backend, checker.clock.as_ref(), &p.graph, Some(self.bound.most)) else {
+            return;
+        };
         if found.again > 0 {
-            let title = format!("`--memory {}`, which computes {} operations again", self.bound.most, found.again);
+            let (most, again) = (written(&What::Memory, self.bound.most), found.again);
+            let what = if again == 1 { "one operation".into() } else { format!("{again} operations") };
+            let title = format!("`--memory {most}`, which computes {what} again");
             self.take(title, found);
         }
     }
@@ -214,5 +225,22 @@ fn time(nanos: u64) -> String {
         1_000..1_000_000 => format!("{:.1} us", nanos as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.2} ms", nanos as f64 / 1e6),
         _ => format!("{:.2} s", nanos as f64 / 1e9),
+    }
+}
+
+/// A bound as a program writes it, not less than `n`.
+pub fn written(what: &What, n: u64) -> String {
+    let units: &[(u64, &str)] = match what {
+        What::Step => &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")],
+        _ => &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")],
+    };
+    let least = if *what == What::Step { "ns" } else { "B" };
+    // A round number as it is; else three digits and more of a unit.
+    if let Some((size, unit)) = units.iter().find(|(size, _)| n > 0 && n % size == 0) {
+        return format!("{}{unit}", n / size);
+    }
+    match units.iter().find(|(size, _)| n >= 100 * size) {
+        Some((size, unit)) => format!("{}{unit}", n.div_ceil(*size)),
+        None => format!("{n}{least}"),
     }
 }

@@ -23,8 +23,9 @@ use tessera_shard::{device_classes, layout, spmd_partition};
 /// A part of what is needed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {
-    /// Where the program asks for it; none of an argument.
+    /// Where the program asks for it.
     pub span: Span,
+    pub argument: bool,
     /// An argument by its name, an operation by its own.
     pub what: String,
     /// Bytes, or nanoseconds.
@@ -51,6 +52,8 @@ pub struct Need {
 pub struct Needs {
     pub mesh: Option<Arc<Mesh>>,
     pub memory: Need,
+    /// Bytes of arguments and results alone.
+    pub handed: u64,
     /// In the order of the mesh.
     pub axes: Vec<(String, Need)>,
     /// None without a clock.
@@ -95,6 +98,7 @@ pub fn needs(
     out.again = alike.iter().map(|a| recompute::count(&a.graph)).max().unwrap_or(0);
     if let Some(fullest) = alike.iter().rev().max_by_key(|a| peak(a)) {
         out.memory = memory(backend, fullest, peak(fullest));
+        out.handed = fullest.footprint.arguments + fullest.footprint.outputs;
     }
     let mut traffic = Traffic { devices: mesh.as_ref().map_or(1, |m| m.devices()), flows: HashMap::new() };
     if let Some(mesh) = &mesh {
@@ -144,15 +148,19 @@ fn ranked(parts: Vec<Part>) -> Vec<Part> {
 /// The memory of a device, with what lies there where most does.
 fn memory(backend: &Backend, a: &Alike, amount: u64) -> Need {
     let (g, needs) = (&a.graph, &a.footprint);
-    let part = |id: NodeId, what: String, amount: u64, until: Span| {
-        let span = if matches!(g.node(id).prim, Prim::Input(_)) { Span::NONE } else { g.node(id).origin.span };
-        Part { span, what, amount, until, count: 1 }
+    let part = |id: NodeId, what: String, amount: u64, until: Span| Part {
+        span: g.node(id).origin.span,
+        argument: false,
+        what,
+        amount,
+        until,
+        count: 1,
     };
     let size = |id: NodeId| g.ty(id).bytes().unwrap_or(u64::MAX);
     let mut parts: Vec<Part> = vec![];
     for input in g.inputs.iter().filter(|i| !i.scalar) {
         let (what, amount) = (format!("`{}`", input.name), input.ty.bytes().unwrap_or(u64::MAX));
-        parts.push(Part { span: Span::NONE, what, amount, until: Span::NONE, count: 1 });
+        parts.push(Part { span: Span::NONE, argument: true, what, amount, until: Span::NONE, count: 1 });
     }
     // A result that is an argument takes nothing.
     for &id in g.outputs.iter().filter(|id| !matches!(g.node(**id).prim, Prim::Input(_))) {
@@ -181,16 +189,28 @@ fn memory(backend: &Backend, a: &Alike, amount: u64) -> Need {
 
 fn word(g: &Graph, id: NodeId) -> String {
     match &g.node(id).prim {
-        Prim::Exchange(e) => e.name.to_string(),
+        Prim::Exchange(e) => match g.node(id).operands.first().and_then(|&o| argument(g, o)) {
+            Some(of) => format!("{} of `{of}`", e.name),
+            None => e.name.to_string(),
+        },
         prim => row(prim).word().into_owned(),
     }
 }
 
-/// Places of the exchanges of a graph, in loops too, by their tags.
-fn places(g: &Graph, out: &mut BTreeMap<u32, Span>) {
-    for n in &g.nodes {
-        if let Prim::Exchange(e) = &n.prim {
-            out.insert(e.tag, n.origin.span);
+/// The argument that a value is, or is made of by itself.
+fn argument(g: &Graph, id: NodeId) -> Option<&str> {
+    match (&g.node(id).prim, &g.node(id).operands[..]) {
+        (Prim::Input(n), _) => g.inputs.get(*n as usize).map(|i| &*i.name),
+        (_, [one]) => argument(g, *one),
+        _ => None,
+    }
+}
+
+/// Places of the exchanges of a graph, in loops too, and what they are, by their tags.
+fn places(g: &Graph, out: &mut BTreeMap<u32, (Span, String)>) {
+    for id in g.ids() {
+        if let Prim::Exchange(e) = &g.node(id).prim {
+            out.insert(e.tag, (g.node(id).origin.span, word(g, id)));
         }
     }
     g.bodies.iter().for_each(|body| places(body, out));
@@ -246,8 +266,8 @@ impl Traffic {
             self.each(a, &mut |e, tag, flow, amount| {
                 let here = if sent >= received { flow.from } else { flow.to };
                 if crosses(&flow) && here == device as u64 {
-                    let span = at.get(&tag).copied().unwrap_or(Span::NONE);
-                    parts.push(Part { span, what: e.name.clone(), amount, until: Span::NONE, count: e.times });
+                    let (span, what) = at.get(&tag).cloned().unwrap_or((Span::NONE, e.name.clone()));
+                    parts.push(Part { span, argument: false, what, amount, until: Span::NONE, count: e.times });
                 }
             });
         }
@@ -265,12 +285,18 @@ fn step(clock: &Clock, alike: &[Alike], traffic: &mut Traffic) -> Need {
         for w in &a.footprint.work {
             let time = w.times as f64 * clock.kernel(w);
             seconds += time;
-            kernels.push(Part { span: w.span, what: w.name.clone(), amount: nanos(time), until: Span::NONE, count: w.times });
+            let (span, what, count) = (w.span, w.name.clone(), w.times);
+            kernels.push(Part { span, argument: false, what, amount: nanos(time), until: Span::NONE, count });
         }
         let exchanges = exchanged(clock, a, traffic);
         for i in 0..a.devices.len() {
-            let parts = exchanges.iter().map(|(span, what, count, times)| {
-                Part { span: *span, what: what.clone(), amount: nanos(times[i]), until: Span::NONE, count: *count }
+            let parts = exchanges.iter().map(|(span, what, count, times)| Part {
+                span: *span,
+                argument: false,
+                what: what.clone(),
+                amount: nanos(times[i]),
+                until: Span::NONE,
+                count: *count,
             });
             let waited: f64 = exchanges.iter().map(|(_, _, _, times)| times[i]).sum();
             by_device.push((seconds + waited, kernels.iter().cloned().chain(parts).collect()));
@@ -307,8 +333,9 @@ fn exchanged(clock: &Clock, a: &Alike, traffic: &mut Traffic) -> Vec<Waited> {
         }
         let links = |of: &[u64; 2]| of[0].max(of[1]);
         let time = |c: &[[u64; 2]; 2]| e.times as f64 * clock.exchange(&e.name, links(&c[0]), links(&c[1]));
-        let span = e.tensors.first().and_then(|(tag, _)| at.get(tag)).copied().unwrap_or(Span::NONE);
-        out.push((span, e.name.clone(), e.times, carried.iter().map(time).collect()));
+        let first = e.tensors.first().and_then(|(tag, _)| at.get(tag)).cloned();
+        let (span, what) = first.unwrap_or((Span::NONE, e.name.clone()));
+        out.push((span, what, e.times, carried.iter().map(time).collect()));
     }
     out
 }

@@ -1,7 +1,7 @@
 //! What is said about budgets.
 
 use super::calls::{Call, Function, Open};
-use super::fixes::{Tried, amount, amounts};
+use super::fixes::{Tried, amount, amounts, written};
 use super::needs::{Needs, Part};
 use super::{Checker, Planned, broken};
 use crate::backend::BackendError;
@@ -27,7 +27,8 @@ pub fn open(f: &Function, open: &Open) -> Diagnostic {
         [] => "something".into(),
     };
     let at = if open.span.is_none() { f.head } else { open.span };
-    let d = Diagnostic::new(Code::E0803, at, format!("the budget of `{}` needs {what}, which only the run gives", f.name));
+    let d =
+        Diagnostic::new(Code::E0803, at, format!("the budget of `{}` needs {what}, which only the run gives", f.name));
     d.with_label(f.budget.span, "the budget")
         .note("a call is planned before anything runs, at what is known of it then")
         .help("write sizes as numbers in the signature, or compare them before the call: `assert x.shape[0] == 64`")
@@ -99,8 +100,13 @@ pub fn over(f: &Function, bound: &Bound, p: &Planned, others: usize, tried: &Tri
         What::Step => "for a call".to_owned(),
         What::Axis(axis) => format!("over `{axis}`{where_}"),
     };
-    let text = format!("`{}` needs {} {of}, and its budget allows {}", f.name, exact(what, need.amount), exact(what, bound.most));
-    let mut d = Diagnostic::new(Code::E0801, bound.span, text);
+    let text = format!(
+        "`{}` needs {} {of}, and its budget allows {}",
+        f.name,
+        exact(what, need.amount),
+        exact(what, bound.most)
+    );
+    let mut d = Diagnostic::new(Code::E0801, bound.span, text).here("allowed");
     if !p.call.span.is_none() {
         let sizes: Vec<String> = p.call.known.sizes.iter().map(|(v, n)| format!("{}={n}", v.name)).collect();
         let at = if sizes.is_empty() { String::new() } else { format!(", at {}", sizes.join(" ")) };
@@ -108,6 +114,10 @@ pub fn over(f: &Function, bound: &Bound, p: &Planned, others: usize, tried: &Tri
     }
     for note in &need.notes {
         d = d.note(note.clone());
+    }
+    if *what == What::Memory && bound.most < p.needs.handed {
+        let least = exact(what, p.needs.handed);
+        d = d.note(format!("at these sizes arguments and results alone are {least}: no plan needs less"));
     }
     for part in need.parts.iter().take(PARTS) {
         d = d.note(line(f, what, part, checker));
@@ -123,11 +133,14 @@ pub fn over(f: &Function, bound: &Bound, p: &Planned, others: usize, tried: &Tri
     for fix in &tried.fit {
         d = d.help(format!("{}: {}", fix.title, amounts(&f.budget.bounds, &fix.needs)));
     }
-    match &tried.least {
-        Some(least) if tried.fit.is_empty() => {
-            d = d.note(format!("nothing that was tried fits: least is {}, {}", least.title, amounts(&f.budget.bounds, &least.needs)));
-        }
-        _ => {}
+    if tried.fit.is_empty() {
+        d = d.note(match &tried.least {
+            Some(least) => {
+                let needs = amounts(&f.budget.bounds, &least.needs);
+                format!("nothing that was tried fits; the least was {needs}, with {}", least.title)
+            }
+            None => "nothing that was tried makes it less".into(),
+        });
     }
     let name = what.name();
     d.help(format!("allow what it needs: `{name}=\"{}\"`", written(what, need.amount)))
@@ -142,33 +155,16 @@ fn exact(what: &What, n: u64) -> String {
     }
 }
 
-/// A bound as a program writes it, not less than `n`.
-fn written(what: &What, n: u64) -> String {
-    let units: &[(u64, &str)] = match what {
-        What::Step => &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")],
-        _ => &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")],
-    };
-    let least = if *what == What::Step { "ns" } else { "B" };
-    // Three digits and more of each unit.
-    match units.iter().find(|(size, _)| n >= 100 * size) {
-        Some((size, unit)) => format!("{}{unit}", n.div_ceil(*size)),
-        None => format!("{n}{least}"),
-    }
-}
-
 /// One part, with where it comes from.
 fn line(f: &Function, what: &What, part: &Part, checker: &Checker) -> String {
     let (place, own) = (checker.place(f, part.span), checker.bound_name(part.span));
     let amount = amount(what, part.amount);
     let times = if part.count > 1 { format!(", {} times", part.count) } else { String::new() };
     let name = own.map_or_else(|| part.what.clone(), |name| format!("`{name}` ({})", part.what));
-    match (what, place) {
-        (What::Memory, None) => format!("{amount}: {name}, an argument"),
-        (What::Memory, Some(place)) => {
-            let until = checker.place(f, part.until).filter(|until| *until != place);
-            let until = until.map_or_else(String::new, |until| format!(", held until {until}"));
-            format!("{amount}: {name}, {place}{times}{until}")
-        }
-        (_, place) => format!("{amount}: {name}{}{times}", place.map_or_else(String::new, |p| format!(", {p}"))),
+    if part.argument {
+        return format!("{amount}: {name}, an argument");
     }
+    let until = checker.place(f, part.until).filter(|until| Some(until) != place.as_ref());
+    let until = until.filter(|_| *what == What::Memory).map_or_else(String::new, |u| format!(", held until {u}"));
+    format!("{amount}: {name}{}{times}{until}", place.map_or_else(String::new, |p| format!(", {p}")))
 }

@@ -217,7 +217,7 @@ impl<'c> Server<'c> {
         let open: Vec<FileId> = self.world.documents.open.keys().filter_map(|p| self.world.db.file_at(p)).collect();
         self.world.found.retain(|id, _| open.contains(id));
         self.checking = true;
-        checking::start(&self.world.db, open, self.generation, self.tell.clone());
+        checking::start(&self.world.db, open, self.generation, alone(&self.setup), self.tell.clone());
     }
 
     fn took(&mut self, result: checking::Result) {

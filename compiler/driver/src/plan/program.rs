@@ -4,8 +4,8 @@ use super::report::{ClassRow, ExchangeRow, RegionRow, Report};
 use crate::ask;
 use crate::backend::footprint::{Exchanged, Footprint};
 use crate::backend::{Backend, BackendError};
-use crate::budget;
 use crate::budget::clock::{collective, seconds};
+use crate::budget::{self, On};
 use crate::cli::OfFunction;
 use crate::program::{Setup, finish, out, prepare, unit};
 use crate::regions::{DryRegion, Executor, Reports, SharedExecutor};
@@ -36,7 +36,7 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
         Err(d) => return fail(d, &SourceMap::default()),
     };
     let Some(ready) = prepare(setup, &loaded) else { return 1 };
-    let wrong = budget::check(setup, &ready.program, &ready.sources, Some(topology));
+    let wrong = budget::check(setup, &ready.program, &ready.sources, On::Planned(topology));
     setup.show(&wrong, &ready.sources);
     if wrong.iter().any(Diagnostic::is_error) {
         return 1;

@@ -60,9 +60,9 @@ fn bound(arg: &Arg, help: &str) -> Read<Bound> {
     match most {
         Some(most) if most > 0 || matches!(what, What::Axis(_)) => Ok(Bound { what, most, span }),
         Some(_) => Err(Box::new(wrong(span, format!("`{text}` leaves nothing: no call needs so little")))),
-        None if text.trim_start().starts_with('-') => {
-            Err(Box::new(wrong(span, format!("`{text}` is less than nothing")).help(format!("`{}=\"{like}\"`", name.text))))
-        }
+        None if text.trim_start().starts_with('-') => Err(Box::new(
+            wrong(span, format!("`{text}` is less than nothing")).help(format!("`{}=\"{like}\"`", name.text)),
+        )),
         None => {
             let d = wrong(span, format!("`{text}` is not {of}")).note(format!("units are {units}"));
             Err(Box::new(d.help(format!("`{}=\"{like}\"`", name.text))))
