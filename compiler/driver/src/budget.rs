@@ -1,11 +1,12 @@
 //! Budgets of functions (`@dist.budget`): whether the calls of a program keep them, found out before anything runs.
 //!
 //! [`calls`] finds the calls and their sizes, [`needs`] plans each of them as it would run, [`fixes`] plans what would need less,
-//! and [`told`] says it.
+//! in programs that [`changed`] checks again, and [`told`] says it.
 
 pub mod clock;
 mod calls;
 mod needs;
+mod changed;
 mod fixes;
 mod told;
 

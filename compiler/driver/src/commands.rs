@@ -46,7 +46,7 @@ pub fn main(stack_bytes: usize) -> u8 {
         Some(Command::Profile { kept, .. }) => Some(kept.clone()),
         _ => None,
     };
-    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, gate: Some(budget::kept), held: None };
+    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, gate: None, held: None };
     if let Some(unusable) = unusable_target(&setup, &cli.command) {
         setup.show(&[unusable], &SourceMap::default());
         return 1;
@@ -58,11 +58,10 @@ pub fn main(stack_bytes: usize) -> u8 {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
         Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
         Some(Command::Run { file, args, .. } | Command::Profile { file, args, .. }) => {
+            setup.gate = Some(budget::kept);
             program::run(&mut setup, &file, args)
         }
         Some(Command::Plan { file, topology, of, best, args }) => {
-            // It holds budgets against the machine that it plans for.
-            setup.gate = None;
             let asked = crate::plan::Asked { file: &file, topology: &topology, best, of: &of, args };
             crate::plan::plan(&setup, asked)
         }

@@ -1,6 +1,7 @@
 //! What would need less: changes of a call, each planned as the call itself was.
 
 use super::calls::Function;
+use super::changed::{checkpointed, loops, may_be_split};
 use super::needs::{Needs, needs};
 use super::{Checker, Planned};
 use tessera_base::{Size, SizeVar};
@@ -46,21 +47,15 @@ pub fn tried(checker: &Checker, f: &Function, bound: &Bound, p: &Planned) -> Tri
     if bound.what == What::Memory && checker.backend.memory().is_none() {
         tries.again(checker, p);
     }
-    for wanted in [Kind::Split, Kind::Smaller] {
-        if tries.out.fit.len() < TOLD {
-            match wanted {
-                Kind::Split => tries.split(checker, p),
-                Kind::Smaller => tries.smaller(checker, p),
-            }
-        }
+    if bound.what == What::Memory {
+        tries.checkpoint(checker, p);
+    }
+    tries.split(checker, p);
+    if tries.out.fit.len() < TOLD {
+        tries.smaller(checker, p);
     }
     tries.out.fit.truncate(TOLD);
     tries.out
-}
-
-enum Kind {
-    Split,
-    Smaller,
 }
 
 struct Tries<'a> {
@@ -121,6 +116,19 @@ impl Tries<'_> {
         }
     }
 
+    /// The body of a loop computes its values again for its derivative.
+    fn checkpoint(&mut self, checker: &Checker, p: &Planned) {
+        for body in loops(checker, self.f) {
+            if !self.next() {
+                return;
+            }
+            if let Some(graph) = checkpointed(checker, self.f, &p.call.known, &body) {
+                let title = format!("`op.scan(autodiff.checkpoint({}), …)`", body.1);
+                self.plan(checker, &graph, title);
+            }
+        }
+    }
+
     /// An argument lies divided over an axis along which it is whole.
     fn split(&mut self, checker: &Checker, p: &Planned) {
         let Some(mesh) = p.needs.mesh.clone() else { return };
@@ -134,9 +142,14 @@ impl Tries<'_> {
                 // A dim that no axis splits yet, and that has a block for each device.
                 let free = |d: &usize| own.axes(*d).is_empty() && input.ty.shape[*d] >= *parts;
                 for dim in (0..input.ty.shape.len()).filter(free) {
-                    if self.out.fit.len() >= TOLD || !self.next() {
+                    if self.out.fit.len() >= TOLD || self.left == 0 {
                         return;
                     }
+                    let split = (&*input.name, dim, &**axis);
+                    if !may_be_split(checker, self.f, &p.asked, &p.call.known, split) {
+                        continue;
+                    }
+                    self.next();
                     let graph = divided(&p.graph, i, dim, axis, &mesh);
                     let title = format!("split dim {dim} of `{}` over `{axis}`", input.name);
                     self.plan(checker, &graph, title);

@@ -127,8 +127,10 @@ pub fn over(f: &Function, bound: &Bound, p: &Planned, others: usize, tried: &Tri
     if count > 0 {
         d = d.note(format!("{}: {count} more", amount(what, sum)));
     }
-    if others > 0 {
-        d = d.note(format!("{others} other calls need more than the budget too; this one needs most"));
+    match others {
+        0 => {}
+        1 => d = d.note("another call needs more than the budget too; this one needs most"),
+        n => d = d.note(format!("{n} other calls need more than the budget too; this one needs most")),
     }
     for fix in &tried.fit {
         d = d.help(format!("{}: {}", fix.title, amounts(&f.budget.bounds, &fix.needs)));
