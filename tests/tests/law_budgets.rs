@@ -43,7 +43,7 @@ def f(x: Tensor[B, D, f32], up: Tensor[D, H, f32], down: Tensor[H, D, f32]):
     return dist.collective.all_reduce(op.relu(x @ up) @ down, axis=\"tp\")
 
 mesh = dist.Mesh(axes=[\"tp\"], devices=range(DEVICES))
-x = dist.shard(op.ones((16, 6)), dist.ShardSpec(), mesh=mesh)
+x = op.ones((16, 6))
 up = dist.shard(op.ones((6, 24)), dist.ShardSpec(partition=(\"col\",), mesh_axes=(\"tp\",)), mesh=mesh)
 down = dist.shard(op.ones((24, 6)), dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"tp\",)), mesh=mesh)
 f(x, up, down)
@@ -71,7 +71,7 @@ def f(ups: Tensor[L, D, H, f32], downs: Tensor[L, H, D, f32], x: Tensor[N, D, f3
 mesh = dist.Mesh(axes=[\"tp\"], devices=range(DEVICES))
 ups = dist.shard(op.ones((3, 6, 8)), dist.ShardSpec(partition=(2,), mesh_axes=(\"tp\",)), mesh=mesh)
 downs = dist.shard(op.ones((3, 8, 6)), dist.ShardSpec(partition=(1,), mesh_axes=(\"tp\",)), mesh=mesh)
-f(ups, downs, dist.shard(op.ones((5, 6)), dist.ShardSpec(), mesh=mesh))
+f(ups, downs, op.ones((5, 6)))
 ",
 ];
 
