@@ -218,6 +218,13 @@ codes! {
     /// A GPU that stopped
     E0722;
 
+    /// A function that needs more than its budget
+    E0801;
+    /// A budget that says nothing that can be checked
+    E0802;
+    /// A budget of a function whose sizes are not known before the run
+    E0803;
+
     /// A program that is too large or too deep for the compiler
     E0901;
     /// An error of the compiler itself
@@ -267,6 +274,8 @@ codes! {
     W0601;
     /// An option that has no effect on a part of the program
     W0602;
+    /// A budget that no call checks
+    W0801;
 }
 
 impl Code {

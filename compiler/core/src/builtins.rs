@@ -333,6 +333,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
             "size",
             "pipeline",
             "local",
+            "budget",
         ],
     ),
     (

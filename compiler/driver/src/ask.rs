@@ -52,6 +52,16 @@ pub struct Called {
     pub chosen: String,
 }
 
+/// What is known of a call before it runs.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct KnownCall {
+    pub sizes: BTreeMap<SizeVar, i64>,
+    /// Bools, texts and lengths of lists, by parameter.
+    pub with: Vec<(String, String)>,
+    /// In place of one of which only axes are known.
+    pub mesh: Option<Arc<Mesh>>,
+}
+
 /// Checks a file and finds a function of it. Shows what is to be told; `None` if there was an error.
 pub fn find(setup: &Setup, loaded: &Loaded, name: &str) -> Option<Asked> {
     if tessera_core::text::is_core(&loaded.text) {
@@ -242,6 +252,26 @@ impl Asked {
             }
         }
         Err(first.unwrap_or_default())
+    }
+
+    /// Traces the function as a call has it of which all sizes are known, and says what else decides the graph and is not known.
+    ///
+    /// # Errors
+    /// Why it has no graph there.
+    pub fn call_known(&self, setup: &Setup, known: &KnownCall) -> Result<(Graph, Vec<String>), Vec<Diagnostic>> {
+        let facts = Facts::new(&self.program);
+        let globals = self.globals(&facts).map_err(|d| vec![*d])?;
+        let mut maker = Maker::new(&known.sizes, &known.with, known.mesh.clone());
+        let args = self.arguments(&mut maker).map_err(|d| vec![*d])?;
+        let traced = self.traced(setup, &args, &globals, known.mesh.as_ref())?;
+        let decides = |leaf: u32| traced.guards.iter().any(|g| mentions(&g.expr, leaf));
+        let unknown = |c: &&Chosen| !c.given && !c.known && c.leaf.is_none_or(decides);
+        let name = |c: &Chosen| match c.path.strip_prefix("len(").and_then(|p| p.strip_suffix(')')) {
+            Some(list) => format!("the length of `{list}`"),
+            None => format!("the value of `{}`", c.path),
+        };
+        let open = maker.chosen.iter().filter(unknown).map(name).collect();
+        Ok((traced.graph, open))
     }
 
     /// Shows why there is no graph; returns the exit code.

@@ -411,24 +411,8 @@ pub enum CacheAction {
 
 /// `2GiB`, `1.5GB`, `4096`: bytes.
 pub fn size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 9] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("KB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("B", 1),
-    ];
-    let text = text.trim();
-    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
-    let (number, bytes) = unit.unwrap_or((text, 1));
-    let wrong = || format!("`{text}` is no size such as 2GiB, 500MB or 4096");
-    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-    let total = number * bytes as f64;
-    if (1.0..1e18).contains(&total) { Ok(total as u64) } else { Err(wrong()) }
+    let found = tessera_base::amounts::bytes(text).filter(|n| *n > 0);
+    found.ok_or_else(|| format!("`{}` is no size such as 2GiB, 500MB or 4096", text.trim()))
 }
 
 /// `NAME=VALUE` as often as they stand there; a comma in quotes or brackets belongs to a value.

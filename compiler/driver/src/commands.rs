@@ -6,13 +6,14 @@ use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out, out_json, topic_shown};
 use crate::render::Style;
 use crate::target::Choice;
-use crate::{doctor, emit, explain, files, format};
+use crate::{budget, doctor, emit, explain, files, format};
 use clap::{CommandFactory, Parser};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_resolve::source::SourceMap;
+use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_runtime::cuda::Gpu;
 use tessera_runtime::fault::human_bytes;
 
@@ -48,7 +49,7 @@ pub fn main(stack_bytes: usize) -> u8 {
         }
         _ => None,
     };
-    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, held: None };
+    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, gate: None, held: None };
     if let Some(unusable) = unusable_target(&setup, &cli.command) {
         setup.show(&[unusable], &SourceMap::default());
         return 1;
@@ -61,7 +62,10 @@ pub fn main(stack_bytes: usize) -> u8 {
         Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
         Some(
             Command::Run { file, args, .. } | Command::Profile { file, args, .. } | Command::Advise { file, args, .. },
-        ) => program::run(&mut setup, &file, args),
+        ) => {
+            setup.gate = Some(budget::kept);
+            program::run(&mut setup, &file, args)
+        }
         Some(Command::Plan { file, topology, of, best, args }) => {
             let asked = crate::plan::Asked { file: &file, topology: &topology, best, of: &of, args };
             crate::plan::plan(&setup, asked)
@@ -223,7 +227,8 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
                 continue;
             }
         };
-        let checked = check_only(setup, &loaded);
+        let mut checked = check_only(setup, &loaded);
+        checked.diagnostics.extend(over_budget(setup, &loaded, &checked));
         setup.show(&checked.diagnostics, &checked.sources);
         let wrong = checked.diagnostics.iter().filter(|d| d.is_error()).count();
         if setup.global.json {
@@ -239,6 +244,16 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
         errors += wrong;
     }
     u8::from(errors > 0)
+}
+
+/// What budgets say of a file that is right. Most files have none, and need no whole program.
+fn over_budget(setup: &Setup, loaded: &Loaded, checked: &CheckedFile) -> Vec<Diagnostic> {
+    let named = checked.sources.files.iter().any(|f| budget::may_have(&f.text));
+    if !named || checked.diagnostics.iter().any(Diagnostic::is_error) {
+        return vec![];
+    }
+    let whole = program::checked(setup, loaded);
+    whole.program.map_or_else(Vec::new, |p| budget::kept(setup, &Arc::new(p), &whole.sources))
 }
 
 /// What the program compares when it runs, a line each.

@@ -43,6 +43,7 @@ mod profile;
 mod advise;
 pub mod program;
 mod ask;
+mod budget;
 pub mod explain;
 pub mod interpret;
 pub mod emit;

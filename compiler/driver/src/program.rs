@@ -35,6 +35,9 @@ use tessera_runtime::pool::Pool;
 use tessera_runtime::profile::{Wanted, stage};
 use tessera_runtime::world::{self, World};
 
+/// What keeps a program from running, beside the checker.
+pub type Gate = fn(&Setup, &Arc<Program>, &SourceMap) -> Vec<Diagnostic>;
+
 /// What all commands know of how they were called.
 pub struct Setup {
     pub global: Global,
@@ -42,6 +45,8 @@ pub struct Setup {
     pub stack_bytes: usize,
     /// Show where the time went when the program ends, and keep it there.
     pub profile: Option<Kept>,
+    /// What is asked of a program that is right, before anything of it runs.
+    pub gate: Option<Gate>,
     /// In a run over several processes: what is to be told once it is known by whom.
     pub held: Option<RefCell<Vec<u8>>>,
 }
@@ -221,6 +226,14 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
         eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
         return None;
     }
+    let program = Arc::new(program);
+    if let Some(gate) = setup.gate {
+        let found = gate(setup, &program, &checked.sources);
+        setup.show(&found, &checked.sources);
+        if found.iter().any(Diagnostic::is_error) {
+            return None;
+        }
+    }
     let options = tessera_lower::Options { checked: setup.global.checked, ..Default::default() };
     let lowered = lower(&program, options);
     if !lowered.diagnostics.is_empty() {
@@ -229,7 +242,7 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
             return None;
         }
     }
-    Some(Ready { program: Arc::new(program), lowered, sources: checked.sources })
+    Some(Ready { program, lowered, sources: checked.sources })
 }
 
 /// Whether a variable of the program is this mesh, or lies on it.

@@ -17,6 +17,7 @@ pub mod comps;
 pub mod constants;
 pub mod cx;
 pub mod derive;
+mod budgets;
 mod directives;
 mod dims;
 mod element_sizes;

@@ -94,7 +94,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// As the setup, on one thread.
 fn alone(setup: &Setup) -> Setup {
     let global = Global { threads: Some(1), ..setup.global.clone() };
-    Setup { global, style: setup.style, stack_bytes: setup.stack_bytes, profile: None, held: None }
+    Setup { global, style: setup.style, stack_bytes: setup.stack_bytes, profile: None, gate: None, held: None }
 }
 
 type Answer = std::result::Result<Value, Refused>;
@@ -221,7 +221,7 @@ impl<'c> Server<'c> {
         self.world.found.retain(|id, _| open.contains(id));
         self.world.forget(&open);
         self.checking = true;
-        checking::start(&self.world.db, open, self.generation, self.tell.clone());
+        checking::start(&self.world.db, open, self.generation, alone(&self.setup), self.tell.clone());
     }
 
     fn took(&mut self, result: checking::Result) {

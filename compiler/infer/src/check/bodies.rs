@@ -1,6 +1,7 @@
 //! Whole bodies: function instances and modules.
 
 use super::annots::SigTypes;
+use super::budgets;
 use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
 use super::fns;
@@ -23,7 +24,7 @@ use tessera_core::ir::*;
 use tessera_core::sizes::each_dim;
 use tessera_core::ty::{FnRefTy, GlobalKey, Ty};
 use tessera_core::walk::{each_expr, each_expr_in};
-use tessera_grammar::ast::{ParamKind, Stmt, StmtKind};
+use tessera_grammar::ast::{Expr, ParamKind, Stmt, StmtKind};
 use tessera_ir::graph::Policy;
 use tessera_resolve::functions::{FnBody, FnLike};
 use tessera_resolve::syntax::each_stmt;
@@ -41,6 +42,7 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
         effect: Effect::Graph,
         policy: Policy::Deterministic,
         hints: None,
+        budget: None,
         kernel: false,
         program: None,
         backward: None,
@@ -85,6 +87,7 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
     cx.local = data.local.clone();
     let numerics = cx.decorated_numerics(&f.sig.decorators);
     cx.set_numerics(numerics);
+    let budget = cx.budget_of(&f.sig.decorators);
     cx.kernel = cx.kernel_state(&f.sig.decorators, &f.sig.name, f.sig.head);
     cx.diagnostics.clear();
     let policy = cx.policy;
@@ -152,6 +155,7 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
         effect: effect(&cx),
         policy,
         hints: None,
+        budget,
         kernel: false,
         program: None,
         backward,
@@ -651,8 +655,14 @@ fn definition(cx: &mut Cx, id: ItemId) {
         }
     }
     cx.warn_hidden(&sig.name, sig.head);
+    let mut budget: Option<&Expr> = None;
     for e in &sig.decorators {
-        let _: Decorator = cx.decorator(e);
+        let Decorator::Budget = cx.decorator(e) else { continue };
+        match budget.replace(e) {
+            Some(first) => cx.report(budgets::twice(&sig.name, first, e)),
+            None if is_local(&sig) => cx.report(budgets::per_device(&sig.name, e)),
+            None => {}
+        }
     }
     let types = cx.signature(&sig, id, &[]);
     for (name, at, variable) in &types.namesakes {

@@ -1,5 +1,6 @@
 //! What the language has and this compiler not yet: refused by name, with the reason.
 
+use super::budgets;
 use super::cx::Cx;
 use super::names::Meaning;
 use crate::known_elsewhere;
@@ -14,6 +15,7 @@ pub enum Decorator {
     Numerics,
     CustomVjp,
     Local,
+    Budget,
     Broken,
 }
 
@@ -40,6 +42,10 @@ impl Cx<'_> {
             ("autodiff", _) => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .help(format!("call it: `{name}(f)`")),
+            ),
+            (_, "dist.budget") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
+                    .help("write `@dist.budget(memory=\"2GiB\")` above a function"),
             ),
             (_, "dist.local") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
@@ -89,6 +95,15 @@ impl Cx<'_> {
                 "op.kernel" | "op.autotune" => return Decorator::Broken,
                 "autodiff.custom_vjp" => return Decorator::CustomVjp,
                 "dist.local" => return Decorator::Local,
+                "dist.budget" => {
+                    return match budgets::budget(e) {
+                        Ok(_) => Decorator::Budget,
+                        Err(d) => {
+                            self.report(*d);
+                            Decorator::Broken
+                        }
+                    };
+                }
                 _ => {}
             },
             Some(Meaning::Broken) => return Decorator::Broken,
@@ -102,7 +117,7 @@ impl Cx<'_> {
         }
         let d = d.note(
             "decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, \
-             `@autodiff.custom_vjp(…)` and `@dist.local`",
+             `@autodiff.custom_vjp(…)`, `@dist.local` and `@dist.budget(…)`",
         );
         self.report(d);
         Decorator::Broken
