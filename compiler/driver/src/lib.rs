@@ -32,6 +32,7 @@ mod check_nan;
 pub mod mesh_run;
 mod tiers;
 mod called;
+mod leaves;
 pub mod regions;
 mod kernel_table;
 mod sum_order;

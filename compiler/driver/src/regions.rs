@@ -12,6 +12,7 @@ use crate::backend::{self, Backend, BackendError};
 use crate::called;
 use crate::check_nan::{self, Watched};
 use crate::files::Texts;
+use crate::leaves::{Leaf, describe, key};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
 use crate::render::render;
 use crate::tiers::{Estimate, History};
@@ -655,78 +656,6 @@ fn closures_in(arg: &HostValue, out: &mut Vec<usize>) {
             captures.iter().for_each(|c| closures_in(c, out));
         }
         _ => {}
-    }
-}
-
-/// A scalar or a tensor of the arguments.
-enum Leaf {
-    Scalar(Known),
-    Tensor(Tensor),
-    /// Moved into the call.
-    Gone,
-}
-
-impl Leaf {
-    /// Equal for equal values, as far as `tessera advise` needs it.
-    fn fingerprint(&self) -> u64 {
-        match self {
-            Leaf::Scalar(k) => k.bits(),
-            Leaf::Tensor(t) => called::fingerprint(t),
-            Leaf::Gone => 0,
-        }
-    }
-}
-
-/// Appends what must agree for an entry to serve: structure, shapes, dtypes, strings; and the
-/// leaves in depth-first order.
-fn describe(arg: &HostValue, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
-    match arg {
-        HostValue::Int(n) => leaves.push(Leaf::Scalar(Known::Int(*n))),
-        HostValue::Float(x) => leaves.push(Leaf::Scalar(Known::Float(*x))),
-        HostValue::Bool(b) => leaves.push(Leaf::Scalar(Known::Bool(*b))),
-        HostValue::None => key.push(0),
-        HostValue::DType(d) => key.push(*d as u64),
-        HostValue::Str(s) => describe_text(s, key),
-        HostValue::Tensor(t) => {
-            key.push((t.dtype as u64) << 32 | t.shape.len() as u64);
-            key.extend(&t.shape);
-            if let Some(parts) = &t.parts {
-                describe_text(&parts.layout.describe(t.shape.len()), key);
-            }
-            leaves.push(Leaf::Tensor(t.clone()));
-        }
-        HostValue::List(items) | HostValue::Record(items) => {
-            key.push(items.len() as u64);
-            items.iter().for_each(|i| describe(i, key, leaves));
-        }
-        HostValue::Dict(entries) => {
-            key.push(entries.len() as u64);
-            for (k, v) in entries {
-                match k {
-                    HostKey::Int(i) => key.push(*i as u64),
-                    HostKey::Bool(b) => key.push(u64::from(*b)),
-                    HostKey::Str(s) => describe_text(s, key),
-                }
-                describe(v, key, leaves);
-            }
-        }
-        HostValue::Closure(code, captures) => {
-            key.push(*code as u64);
-            captures.iter().for_each(|c| describe(c, key, leaves));
-        }
-    }
-}
-
-fn describe_text(s: &str, key: &mut Vec<u64>) {
-    key.push(s.len() as u64);
-    key.extend(s.as_bytes().chunks(8).map(|c| c.iter().fold(0u64, |n, &b| n << 8 | u64::from(b))));
-}
-
-fn key(k: &HostKey) -> Key {
-    match k {
-        HostKey::Int(i) => Key::Int(*i),
-        HostKey::Bool(b) => Key::Bool(*b),
-        HostKey::Str(s) => Key::Str(s.clone()),
     }
 }
 

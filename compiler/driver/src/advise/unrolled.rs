@@ -31,7 +31,7 @@ fn finding(c: &Called) -> Option<Finding> {
         rule: Rule::Unrolled,
         span,
         what: format!("in `{}` this is written out {turns} times, and each of them is compiled", c.name),
-        edit: "give all turns the same sizes (with a mask where they differ): `op.fori`, `op.scan` or `op.vmap` keep the loop"
+        edit: "give all turns the same sizes (with a mask where they differ): `op.fori`, `op.scan` or `autodiff.vmap` keep the loop"
             .into(),
         cost: c.making() + c.time(),
         gain: part(c.making(), 1.0 - 1.0 / turns as f64),
