@@ -59,7 +59,10 @@ pub fn main(stack_bytes: usize) -> u8 {
     }
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
-        Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
+        Some(Command::Run { file, args, interpret: true }) => {
+            setup.gate = Some(budget::kept);
+            crate::interpret::interpret(&setup, &file, &args)
+        }
         Some(
             Command::Run { file, args, .. } | Command::Profile { file, args, .. } | Command::Advise { file, args, .. },
         ) => {

@@ -249,7 +249,7 @@ pub fn written(what: &What, n: u64) -> String {
     };
     let least = if *what == What::Step { "ns" } else { "B" };
     // A round number as it is; else three digits and more of a unit.
-    if let Some((size, unit)) = units.iter().find(|(size, _)| n > 0 && n % size == 0) {
+    if let Some((size, unit)) = units.iter().find(|(size, _)| n > 0 && n.is_multiple_of(*size)) {
         return format!("{}{unit}", n / size);
     }
     match units.iter().find(|(size, _)| n >= 100 * size) {
