@@ -17,6 +17,7 @@ pub const PAGES: &[&str] = &[
     "from-pytorch.md",
     "from-jax.md",
     "performance.md",
+    "advice.md",
     "internals.md",
 ];
 

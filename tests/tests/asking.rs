@@ -267,16 +267,154 @@ fn explain_takes_a_place() {
     assert!(r.code == 1 && r.err.contains("E0706"), "{}{}", r.out, r.err);
 }
 
+/// Explains a place of a program, and looks for these parts in what is told.
+fn told(source: &str, args: &[&str], parts: &[&str]) -> String {
+    let r = with_files(&[("main.tsr", source)], &[&["explain"], args].concat());
+    assert_eq!((r.code, &*r.err), (0, ""), "{args:?}");
+    for part in parts {
+        assert!(r.out.contains(part), "{args:?}: `{part}` is not in\n{}", r.out);
+    }
+    r.out
+}
+
+/// The line of a program that has a text, as `explain` takes it.
+fn at_line(source: &str, text: &str) -> String {
+    format!("main.tsr:{}", source.lines().position(|l| l.contains(text)).unwrap_or(0) + 1)
+}
+
+const CALLS: &str = "\
+import std.nn as nn
+
+
+def block(x: Tensor[N, D, f32], l: nn.Linear[D, D]) -> Tensor[N, D, f32]:
+    y = nn.linear(l, x)
+    return op.relu(y)
+
+
+def model(x: Tensor[N, D, f32], l: nn.Linear[D, D]) -> Tensor[N, D, f32]:
+    h = block(x, l)
+    g = block(h, l)
+    return g.sum(axis=1, keepdims=True) + g
+
+
+def loop(x: Tensor[N, D, f32], l: nn.Linear[D, D]) -> Tensor[N, D, f32]:
+    y, _ = op.scan(lambda c, _: (block(c, l), 0), x, op.arange(40))
+    return y
+
+
+def loss(x: Tensor[N, D, f32], l: nn.Linear[D, D]):
+    return model(x, l).sum()
+
+
+def gradient(x: Tensor[N, D, f32], l: nn.Linear[D, D]):
+    return autodiff.grad(loss)(x, l)
+";
+
+/// The part of a page that is about the line.
+fn of_line(page: &str) -> &str {
+    let from = page.find("\nline ").unwrap_or_else(|| panic!("{page}"));
+    page[from..].split("\n\n").next().unwrap_or_default()
+}
+
+#[test]
+fn a_line_that_calls_functions_has_what_they_compute() {
+    let product = "dot: Tensor[8, 16, f32], 512 B, 4096 flops, in std/nn.tsr:";
+    told(CALLS, &[&at_line(CALLS, "nn.linear(")], &[product, "operations in block\n", "computed by\n    1 dot_fused"]);
+    for line in ["h = block", "g = block"] {
+        let page = told(
+            CALLS,
+            &[&at_line(CALLS, line)],
+            &[product, "relu: Tensor[8, 16, f32], 512 B, 128 flops, in line 6\n"],
+        );
+        assert!(!of_line(&page).contains(", 2 times"), "{page}");
+    }
+    // What stands on a line itself is no one else's, and the line of `def` calls nothing.
+    let page = told(CALLS, &[&at_line(CALLS, "g.sum")], &["(part of sum)\n", "add: Tensor[8, 16, f32]"]);
+    assert!(!of_line(&page).contains("operations in model\n    dot"), "{page}");
+    told(CALLS, &[&at_line(CALLS, "def model")], &["no operation of the graph comes from here"]);
+    // Calls within calls, loops, and derivatives of what was called.
+    told(CALLS, &[&at_line(CALLS, "model(x, l).sum")], &[&format!("{product}47, 2 times\n"), "in line 12\n"]);
+    told(CALLS, &[&at_line(CALLS, "op.scan")], &["operations in loop\n", "operations in body\n", product]);
+    told(CALLS, &[&at_line(CALLS, "autodiff.grad")], &["(part of a derivative), in std/nn.tsr:47", "in line 21"]);
+    let r = with_files(&[("main.tsr", CALLS)], &["explain", &at_line(CALLS, "h = block"), "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&r.out).unwrap_or_else(|e| panic!("{e}\n{}", r.out));
+    let nodes = json["graph"]["nodes"].as_array().unwrap_or_else(|| panic!("{}", r.out));
+    let dot = nodes.iter().find(|n| n["op"] == "dot").unwrap_or_else(|| panic!("{}", r.out));
+    let lines: Vec<_> = dot["calls"].as_array().map_or(vec![], |c| c.iter().map(|p| p["line"].as_u64()).collect());
+    assert_eq!((lines, &dot["place"]["file"]), (vec![Some(10), Some(5)], &"std/nn.tsr".into()));
+    assert_eq!(json["line"]["parts"][0]["nodes"].as_array().map(|n| n.contains(&dot["id"])), Some(true));
+}
+
+#[test]
+fn explain_tells_orders_of_sums_and_what_came_second() {
+    let args = [&*at_line(CALLS, "nn.linear("), "--sizes", "N=64,D=600"];
+    let product = [
+        "summed in f32 over 600 positions: 3 leaves of 256, the last one of 88, in each a chain of fused multiply-adds in \
+         ascending position; the leaves in a balanced tree of 2 levels\n",
+        "the tile in registers: rows=",
+        "%), by the part of the multiply-adds that loads leave time for\n",
+    ];
+    told(CALLS, &args, &product);
+    let args = [&*at_line(CALLS, "g.sum"), "--sizes", "N=64,D=600"];
+    told(
+        CALLS,
+        &args,
+        &["summed in f32 over 600 positions: 2 leaves of 512, the last one of 88, in each 16 lanes side by side"],
+    );
+    let turned = "def f(x: Tensor[N, D, f32]) -> Tensor[D, N, f32]:\n    return op.exp(x.T)\n\n\ndef g(x: Tensor[N, D, i32]):\n    return x.sum()\n";
+    let axes = ["the axis along the lanes: \"", "), by what the accesses of an element cost\n"];
+    told(turned, &["main.tsr:2", "--sizes", "N=64,D=48"], &axes);
+    // Sums of ints are the same in every order.
+    let page = told(turned, &["main.tsr:6"], &["sum: Tensor["]);
+    assert!(!page.contains("positions"), "{page}");
+    let compensated = "@numerics.policy(\"kahan_sum\")\ndef f(x: Tensor[N, f32]):\n    return x.sum()\n";
+    told(compensated, &["main.tsr:3"], &["and the lanes added by halves, all with what their additions round away"]);
+}
+
+#[test]
+fn functions_with_named_axes_are_explained_without_a_call() {
+    let text = "\
+def f(x: Tensor[B, D, f32], w1: Tensor[D, H@tp, f32], w2: Tensor[H@tp, D, f32]) -> Tensor[B, D, f32]:
+    h = op.relu(x @ w1)
+    return dist.collective.all_reduce(h @ w2, axis=\"tp\")
+";
+    let parts = [
+        "Mesh[tp=2]: chosen",
+        "an exchange: device 0 sends",
+        "the dim of dot that tp splits: dim ",
+        "by bytes of operands that move",
+    ];
+    told(text, &["main.tsr:3"], &parts);
+    told(text, &["main.tsr:3", "--sizes", "tp=4,H=4096,D=64,B=64"], &["Mesh[tp=4]: given", "sums move, "]);
+    for ir in ["graph", "kernels"] {
+        let r = tool(text, &["emit", "--ir", ir, "--function", "f"]);
+        assert_eq!((r.code, &*r.err), (0, ""), "{ir}");
+    }
+    let r = tool(text, &["plan", "--function", "f"]);
+    assert!(r.code == 0 && r.out.contains("on Mesh[tp=2]"), "{}{}", r.out, r.err);
+    // Blocks of per-device code have no sizes without a call.
+    let local = "\
+@dist.local
+def each(x: Tensor[N@tp, D, f32]) -> Tensor[N, D, f32]:
+    return dist.collective.all_reduce(x, axis=\"tp\")
+
+
+def g(x: Tensor[N@tp, D, f32]):
+    return each(x)
+";
+    refused(local, &["emit", "--function", "g"], 1, &["E0213", "nothing says how many there are"]);
+}
+
+#[test]
+fn sizes_that_are_chosen_leave_no_dim_empty() {
+    let text = "def f(x: Tensor[H, D, D // H, f32]):\n    return x + 1.0\n";
+    let page = told(text, &["main.tsr:2"], &["add: Tensor["]);
+    assert!(!page.contains(", 0, f32]"), "{page}");
+    told(text, &["main.tsr:2", "--sizes", "H=4,D=2"], &["add: Tensor[4, 2, 0, f32]"]);
+}
+
 #[test]
 fn explain_says_what_a_line_became_and_why() {
-    let told = |source: &str, args: &[&str], parts: &[&str]| {
-        let r = with_files(&[("main.tsr", source)], &[&["explain"], args].concat());
-        assert_eq!((r.code, &*r.err), (0, ""), "{args:?}");
-        for part in parts {
-            assert!(r.out.contains(part), "{args:?}: `{part}` is not in\n{}", r.out);
-        }
-    };
-    let line = PROGRAM.lines().position(|l| l.contains("op.softmax")).unwrap_or(0) + 1;
     let parts = [
         ": return op.softmax(op.relu(x @ w + b), -1)\n  tensor code",
         "dot: Tensor[8, 24, f32], 768 B, 6144 flops\n",
@@ -285,7 +423,7 @@ fn explain_says_what_a_line_became_and_why() {
         "schedule: registers",
         "what keeps them from others, by rule\n    1 dot and 2 mul_fused: ",
     ];
-    told(PROGRAM, &[&format!("main.tsr:{line}")], &parts);
+    told(PROGRAM, &[&at_line(PROGRAM, "op.softmax")], &parts);
     let again = "def f(x: Tensor[N, N, f32]) -> Tensor[N, N, f32]:\n    a = op.exp(x)\n    b = a @ x\n    c = b @ b\n    return c @ c @ a\n";
     let parts =
         ["exp is computed again, 1 operation in about", "as keeping it would hold 1.0 KiB where memory is fullest"];

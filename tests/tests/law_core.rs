@@ -125,6 +125,8 @@ fn the_interpreter_prints_what_the_compiled_program_prints() {
     let programs: Vec<_> = programs()
         .into_iter()
         .filter(|p| TOO_LARGE.iter().all(|t| !p.source.contains(t)) && core(&p.source).is_some())
+        // The interpreter has no kernels whose times it could give.
+        .filter(|p| !p.source.contains("graph.profile("))
         .collect();
     assert!(programs.len() > 1000, "{} programs only", programs.len());
     let failures = on_two_threads(programs.len(), |i| {

@@ -213,6 +213,61 @@ fn told_of_functions(db: &Database, id: FileId) -> BTreeMap<(String, u32), Strin
     out
 }
 
+/// What an editor asks of a text that is being typed: nothing goes down, and the text stays as it was.
+fn ask_of(db: &mut Database, id: FileId, typed: &str, at: usize) {
+    db.set_text(id, typed);
+    db.load_imports(id, &Disk);
+    let _ = check_only(db, id);
+    look_at(db, id, typed, at);
+    let _ = complete::complete(db, id, at);
+    assert_eq!(*Analysis::new(db, id).text(id), *typed, "the text stays as it was");
+}
+
+/// Programs that are so small that all of their beginnings are asked about, and how many of them letter by letter.
+const SMALL: usize = 20;
+const LETTERS: usize = 3;
+/// Parts that are taken out of each program.
+const DELETIONS: u64 = 4;
+
+/// The smaller programs as they are typed.
+#[test]
+fn every_beginning_of_small_programs_is_answered() {
+    let mut small: Vec<(usize, std::path::PathBuf)> =
+        programs().into_iter().filter_map(|p| Some((std::fs::metadata(&p).ok()?.len() as usize, p))).collect();
+    small.sort();
+    small.truncate(SMALL);
+    laws::on_two_threads(small.len(), |i| {
+        let path = &small[i].1;
+        let text = std::fs::read_to_string(path).expect("a program");
+        let (mut db, id) = open(&path.to_string_lossy(), &text);
+        // Letter by letter in the smallest ones, word by word in the others.
+        let words: BTreeSet<usize> = lex(&text).iter().map(|t| t.range().end).collect();
+        let wanted = |end: &usize| text.is_char_boundary(*end) && (i < LETTERS || words.contains(end));
+        (0..=text.len()).filter(wanted).for_each(|end| ask_of(&mut db, id, &text[..end], end));
+        vec![]
+    });
+}
+
+/// Every program without some part of it, from a letter to some lines.
+#[test]
+fn programs_with_a_part_taken_away_are_answered() {
+    let programs = programs();
+    let turns = laws::law_count().unwrap_or(DELETIONS);
+    laws::on_two_threads(programs.len(), |i| {
+        let text = std::fs::read_to_string(&programs[i]).expect("a program");
+        let (mut db, id) = open(&programs[i].to_string_lossy(), &text);
+        let mut random = Random::new(i as u64 + 31);
+        for _ in 0..turns {
+            let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+            let from = boundary(random.below(text.len() + 1));
+            let length = [2, 40, 400][random.below(3)];
+            let to = boundary(from + 1 + random.below(length)).max(from);
+            ask_of(&mut db, id, &format!("{}{}", &text[..from], &text[to..]), from);
+        }
+        vec![]
+    });
+}
+
 /// Beginnings of programs, and programs with parts taken away: nothing goes down, and what is told of functions that are
 /// whole stays as it was.
 #[test]

@@ -549,14 +549,14 @@ impl Session {
 fn what_becomes_of_a_line_is_told_where_it_stands() {
     let mut s = session_of(MESH, json!({}));
     let line = s.hover_known("x @ w", 2);
-    for part in ["at D=4 K=16 N=8, as line 23 calls it", "dot: Tensor[8, 16, f32], 512 B, 1024 flops", "computed by"] {
+    for part in ["at N=8 D=4 K=16, as line 23 calls it", "dot: Tensor[8, 16, f32], 512 B, 1024 flops", "computed by"] {
         assert!(line.contains(part), "{part} in {line}");
     }
     let whole = s.hover_known("mixed(x:", 0);
     assert!(whole.contains("2 kernels: reads") && whole.contains("memory: arguments"), "{whole}");
     assert!(whole.contains("dot and ") && whole.contains("are apart"), "{whole}");
     let open = s.hover_known("op.exp(x)", 4);
-    assert!(open.contains("no call of the program says the size Z"), "{open}");
+    assert!(open.contains("at Z=8: small sizes, as no call of the program says them"), "{open}");
     let split = s.hover_known("dist.collective.all_reduce", 17);
     assert!(split.contains("an exchange: device 0 sends"), "{split}");
     s.hover_known("c[i]", 1);
@@ -582,6 +582,70 @@ fn what_becomes_of_a_line_is_told_where_it_stands() {
     s.editor.tell("textDocument/didChange", change(&s.text, 3));
     assert!(s.hover("x @ w", 0, 2).contains("is being found out"));
     assert!(s.hover_known("x @ w", 2).contains("exp: Tensor"));
+    assert_eq!(s.editor.leave(), Some(0));
+}
+
+/// Functions that call each other: sizes come from far, through a derivative too.
+const CALLS: &str = r#"mesh = dist.Mesh(axes=["tp"], devices=range(4))
+
+
+def inner(x: Tensor[N, D, f32], w: Tensor[D, D, f32]) -> Tensor[N, D, f32]:
+    return op.relu(x @ w)
+
+
+def outer(x: Tensor[N, D, f32], w: Tensor[D, D, f32]) -> Tensor[N, D, f32]:
+    y = inner(x, w)
+    return y + 1.0
+
+
+def loss(w: Tensor[K, K, f32], x: Tensor[M, K, f32]):
+    return outer(x, w).sum()
+
+
+def split(x: Tensor[N, D@tp, f32], w: Tensor[D@tp, K, f32]) -> Tensor[N, K, f32]:
+    return dist.collective.all_reduce(x @ w, axis="tp")
+
+
+def calls_split(x: Tensor[N, D@tp, f32], w: Tensor[D@tp, K, f32]) -> Tensor[N, K, f32]:
+    z = split(x, w)
+    return op.relu(z)
+
+
+w = op.ones((16, 16))
+print(autodiff.grad(loss)(w, op.ones((8, 16))))
+x = dist.shard(op.ones((64, 256)), dist.ShardSpec(partition=("col",), mesh_axes=("tp",)), mesh=mesh)
+w = dist.shard(op.ones((256, 128)), dist.ShardSpec(partition=("row",), mesh_axes=("tp",)), mesh=mesh)
+print(calls_split(x, w))
+"#;
+
+#[test]
+fn hover_on_a_call_tells_what_it_computes() {
+    let mut s = session_of(CALLS, json!({}));
+    let line = s.hover_known("y = inner", 0);
+    for part in
+        ["at N=8 D=16, as line 14 calls it", "dot: Tensor[8, 16, f32], 512 B, 4096 flops, in line 5", "computed by"]
+    {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    let line = s.hover_known("@ w)\n", 0);
+    assert!(
+        line.contains("at N=8 D=16, as line 9 calls it") && line.contains("summed in f32 over 16 positions"),
+        "{line}"
+    );
+    let line = s.hover_known("outer(x, w).sum", 13);
+    assert!(line.contains("at K=16 M=8, as line 27 calls it"), "{line}");
+    let line = s.hover_known("z = split", 0);
+    assert!(line.contains("an exchange: device 0 sends"), "{line}");
+    s.hover_known("dist.collective.all_reduce", 17);
+    let hints = s.ask(
+        "textDocument/inlayHint",
+        json!({"range": {"start": {"line": 0, "character": 0}, "end": {"line": 25, "character": 0}}}),
+    );
+    let hints = hints.as_array().map_or(&[][..], Vec::as_slice);
+    let tp = |h: &&Value| h["label"].as_str().is_some_and(|l| l.contains(" tp "));
+    let lines: std::collections::BTreeSet<_> =
+        hints.iter().filter(tp).filter_map(|h| h["position"]["line"].as_u64()).collect();
+    assert_eq!(lines.into_iter().collect::<Vec<_>>(), [17, 21], "{hints:?}");
     assert_eq!(s.editor.leave(), Some(0));
 }
 

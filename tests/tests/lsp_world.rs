@@ -1,6 +1,6 @@
 //! The language server and what is around it: files that come, go, move and are no texts, several clients, programs that run.
 
-use lsp_server::RequestId;
+use lsp_server::{Message, RequestId};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -307,4 +307,77 @@ fn a_text_of_ten_megabytes_is_answered() {
     let found = editor.diagnostics(&uri);
     assert_eq!((found.len(), &found[0]["range"]["start"]), (1, &at));
     assert_eq!(editor.leave(), Some(0));
+}
+
+/// Files in folders inside of folders, imported in every way that Python has.
+#[test]
+fn files_in_folders_are_imported_by_their_path() {
+    let part = "side = 3\n\ndef twice(x: int) -> int:\n    return 2 * x\n";
+    let text = "import a.b.c\nimport a.d\nimport a.b.c as m\nfrom a.b import c\nfrom a.b.c import side\nfrom a import d as e\n\
+                print(a.b.c.twice(a.d.side), m.side, c.twice(1), side, e.twice(2))\n";
+    let world = World::of(&[("a/b/c.tsr", part), ("a/d.tsr", part), ("main.tsr", text)]);
+    let mut editor = world.editor();
+    let uri = world.uri("main.tsr");
+    editor.open(&uri, text);
+    assert_eq!(world.codes(&mut editor, "main.tsr"), [""; 0]);
+    let document = json!({"uri": uri});
+    let mut at = |needle: &str, further: usize, method: &str| {
+        let byte = text.find(needle).expect("it is there") + further;
+        editor.ask(method, json!({"textDocument": document, "position": position(text, byte)}))
+    };
+    let labels = |found: Value| -> Vec<String> {
+        let items = found["items"].as_array().or(found.as_array()).cloned().unwrap_or_default();
+        items.iter().filter_map(|i| Some(i["label"].as_str()?.to_owned())).collect()
+    };
+    assert_eq!(labels(at("a.b.c.twice", 2, "textDocument/completion")), ["b", "d"]);
+    assert_eq!(labels(at("a.b.c.twice", 4, "textDocument/completion")), ["c"]);
+    assert_eq!(labels(at("a.b.c.twice", 6, "textDocument/completion")), ["side", "twice"]);
+    for (needle, further) in [("a.b.c.twice", 7), ("c.twice(1)", 3), ("m.side", 3), ("e.twice", 3)] {
+        let found = at(needle, further, "textDocument/definition");
+        let place = found.as_array().and_then(|all| all.first()).cloned().unwrap_or(found);
+        let target = place["uri"].as_str().or(place["targetUri"].as_str()).unwrap_or("").to_owned();
+        let file = if needle == "e.twice" { "a/d.tsr" } else { "a/b/c.tsr" };
+        assert!(target.ends_with(file), "{needle}: {place}");
+    }
+    let ran = tessera_tests::program::run_in(world.folder.path(), &["run", "main.tsr"], "").expect("it runs");
+    assert_eq!((ran.code, ran.out.trim(), ran.err.as_str()), (0, "6 3 2 3 4", ""));
+    world.write("wrong.tsr", b"import a.b.c\nprint(a.x, a.b.y, a.b.c.z)\nfrom a.b import nothing\n");
+    let ran = tessera_tests::program::run_in(world.folder.path(), &["check", "wrong.tsr"], "").expect("it is checked");
+    let codes = ran.err.lines().filter(|l| l.starts_with("error[E0102]")).count();
+    assert_eq!((ran.code, codes), (1, 4), "{}", ran.err);
+}
+
+/// Three updates in place, the last one on a line without an end.
+const UPDATES: &str = "def first(c: Tensor[8, f32], i: int) -> Tensor[8, f32]:\n    c[i] = 1.0\n    return c\n\n\n\
+    def second(c: Tensor[9, f32], i: int) -> Tensor[9, f32]:\n    c[i] = 2.0\n    return c\n\n\n\
+    print(last(first(op.ones((8,)), 1), 2), second(op.ones((9,)), 1))\n\n\n\
+    def last(c: Tensor[8, f32], i: int) -> Tensor[8, f32]: c[i] = 1.0; return c";
+
+#[test]
+fn hints_of_kernels_come_at_once_and_on_the_last_line_too() {
+    let world = World::of(&[("main.tsr", UPDATES)]);
+    let refreshes = json!({"capabilities": {"workspace": {"inlayHint": {"refreshSupport": true}}}});
+    let mut editor = Editor::start(world.folder.path(), refreshes);
+    let uri = world.uri("main.tsr");
+    editor.open(&uri, UPDATES);
+    assert_eq!(editor.diagnostics(&uri), [] as [Value; 0]);
+    let whole = json!({"start": {"line": 0, "character": 0}, "end": position(UPDATES, UPDATES.len())});
+    let begun = Instant::now();
+    let lines = UPDATES.lines().count() as u64;
+    let of_updates = |editor: &mut Editor| -> Vec<u64> {
+        let all = editor.ask("textDocument/inlayHint", json!({"textDocument": {"uri": uri}, "range": whole}));
+        let all = all.as_array().cloned().unwrap_or_default();
+        let told = all.iter().filter(|h| h["kind"].is_null());
+        told.filter_map(|h| h["position"]["line"].as_u64()).collect()
+    };
+    while of_updates(&mut editor) != [1, 6, lines - 1] {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", of_updates(&mut editor));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The last request comes when nothing more is wanted: after it all is said.
+    std::thread::sleep(Duration::from_millis(300));
+    editor.ask("textDocument/foldingRange", json!({"textDocument": {"uri": uri}}));
+    let asked = |m: &&Message| matches!(m, Message::Request(r) if r.method == "workspace/inlayHint/refresh");
+    // One when the file was checked, one for all of what was found.
+    assert_eq!(editor.heard.iter().filter(asked).count(), 2);
 }

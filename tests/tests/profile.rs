@@ -161,3 +161,170 @@ fn files_that_will_not_do_are_refused_at_once() {
         assert!(ran.err.contains(code), "{}", ran.err);
     }
 }
+
+fn run(source: &str, args: &[&str]) -> Ran {
+    let dir = temp(source);
+    run_in(dir.path(), &[&["run"], args, &["main.tsr"]].concat(), "").unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The names and keys of the rows that a program printed.
+fn rows(printed: &str) -> Vec<(String, Vec<String>)> {
+    let row = |line: &str| {
+        let mut parts = line.split("  ");
+        let name = parts.next().unwrap_or_default().to_owned();
+        (name, parts.filter_map(|p| p.split_once('=')).map(|(key, _)| key.to_owned()).collect())
+    };
+    printed.lines().map(row).collect()
+}
+
+const FUNCTIONS: &str = "\
+def layer(x: Tensor[N, D, f32], w: Tensor[D, H, f32]) -> Tensor[N, H, f32]:
+    return op.tanh(x @ w)
+
+def loss(w: Tensor[D, H, f32], x: Tensor[N, D, f32]):
+    return op.square(layer(x, w)).sum()
+
+x = op.ones((48, 64))
+w = op.ones((64, 32))
+";
+
+#[test]
+fn a_function_is_profiled_by_what_its_kernels_compute() {
+    let source = format!(
+        "{FUNCTIONS}measured = graph.profile(layer, x, w, runs=4)\nrow = measured.rows[-1]\n\
+         print(measured.name, measured.runs, row.runs, row.name, row.latency > 0.0, row.tiles > 0, row.tile > 0.0)\n\
+         print(row.flops > 0.0, row.place, measured.latency >= row.latency, len(measured.text) > 0)\n"
+    );
+    let ran = run(&source, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let product = "FusedOp[MatMul[48x32x64]+Tanh]";
+    assert_eq!(lines[lines.len() - 2], format!("layer 4 1.0 {product} True True True"), "{}", ran.out);
+    assert_eq!(lines[lines.len() - 1], "True main.tsr:2 True True", "{}", ran.out);
+    let found = rows(&lines[..lines.len() - 2].join("\n"));
+    assert!(found[0].0 == "layer" && found[0].1 == ["latency", "runs", "kernels"], "{}", ran.out);
+    let last = &found[found.len() - 1];
+    assert!(
+        last.0 == product && last.1.starts_with(&["latency".into(), "flops".into(), "bandwidth".into()]),
+        "{}",
+        ran.out
+    );
+    assert!(last.1.ends_with(&["occupancy".into(), "tiles".into()]), "{}", ran.out);
+}
+
+/// Derivatives, functions of the language, lambdas, erased functions, host functions, functions that profile.
+#[test]
+fn every_function_can_be_profiled() {
+    let profiled = [
+        "graph.profile(autodiff.grad(loss), w, x)",
+        "graph.profile(autodiff.vmap(lambda a: op.tanh(a)), x)",
+        "graph.profile(op.matmul, x, w)",
+        "graph.profile(lambda: layer(x, w))",
+        "graph.profile(layer, w=w, x=x)",
+        "f: (Tensor[48, 64, f32], Tensor[64, 32, f32]) -> Tensor[48, 32, f32] = layer\ngraph.profile(f, x, w)",
+        "def g(n: int):\n    for i in range(n):\n        print(layer(x, w)[0, 0], end=\"\")\ngraph.profile(g, 2, warmup=0, runs=1)",
+        "def h():\n    graph.profile(layer, x, w, show=False)\ngraph.profile(h)",
+        "from tessera.graph import profile\nprofile(layer, *(x, w))",
+    ];
+    for call in profiled {
+        let ran = run(&format!("{FUNCTIONS}{call}\n"), &[]);
+        assert!(ran.code == 0 && ran.out.contains("  latency="), "{call}\n{}{}", ran.out, ran.err);
+        assert!(ran.out.contains("Tanh") || ran.out.contains("MatMul"), "{call}\n{}", ran.out);
+    }
+}
+
+#[test]
+fn exchanges_of_a_mesh_are_rows() {
+    let source = "mesh = dist.Mesh(axes=[\"dp\"], devices=range(2))\n\
+                  x = dist.shard(op.ones((512, 64)), dist.ShardSpec(partition=(\"row\",), mesh_axes=(\"dp\",)), mesh)\n\
+                  def loss(w, x):\n    return op.square(x @ w).sum()\n\
+                  graph.profile(autodiff.grad(loss), op.ones((64, 64)), x)\n";
+    let ran = run(source, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let found = rows(&ran.out);
+    let exchange = found.iter().find(|(name, _)| name.ends_with("[dp]"));
+    assert!(exchange.is_some_and(|(_, keys)| keys.contains(&"bandwidth".into())), "{}", ran.out);
+    assert!(found.iter().any(|(name, _)| name.contains("MatMul[256x64x64]")), "{}", ran.out);
+}
+
+/// The interpreter has no kernels, and a profile of the whole run is as it would be.
+#[test]
+fn a_profile_inside_of_other_runs() {
+    let source = format!("{FUNCTIONS}p = graph.profile(layer, x, w, show=False)\nprint(p.runs, len(p.rows))\n");
+    let ran = run(&source, &["--interpret"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "0 0\n"), "{}", ran.err);
+    let dir = temp(&source);
+    let ran = profile(dir.path(), &["--save", "p.json", "main.tsr"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let value: Value = serde_json::from_str(&read(&dir.path().join("p.json"))).unwrap_or_else(|e| panic!("{e}"));
+    let (all, _) = parts(&value);
+    assert!((all - 1.0).abs() < 0.001, "{all}\n{value}");
+    let product =
+        value["profile"].as_array().into_iter().flatten().find(|r| r["name"] == "FusedOp[MatMul[48x32x64]+Tanh]");
+    assert!(
+        product.is_some_and(|r| r["runs"].as_u64() >= Some(10) && r["tiles"]["count"].as_u64() >= Some(1)),
+        "{value}"
+    );
+}
+
+#[test]
+fn numbers_of_runs_that_only_the_run_knows() {
+    let source = format!("{FUNCTIONS}n = len(sys.args)\ngraph.profile(layer, x, w, runs=n)\n");
+    let ran = run(&source, &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("E0711") && ran.err.contains("`runs`"), "{}", ran.err);
+}
+
+const FUSED: &str = "\
+def layer(x: Tensor[N, D, f32], w: Tensor[D, H, f32]) -> Tensor[N, H, f32]:
+    h = op.relu(x @ w)
+    return h / h.sum(axis=1, keepdims=True)
+
+x = random.normal(random.key(0), (1024, 512))
+w = random.normal(random.key(1), (512, 512))
+for i in range(3):
+    x = layer(x, w)
+    print(x[0, 0])
+";
+
+#[test]
+fn what_is_fused_and_who_holds_memory_is_told() {
+    let dir = temp(FUSED);
+    let args = ["--fusion", "--peak", "--trace", "t.json", "--save", "p.json", "main.tsr"];
+    let ran = profile(dir.path(), &args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let fusion = "what is fused, and what is not\n";
+    assert!(ran.err.contains(fusion) && ran.err.contains("  together: dot\n"), "{}", ran.err);
+    let why = "  from memory: what MatMul[1024x512x512] gives: what follows a product inside its kernel goes element by element";
+    assert!(ran.err.contains(why), "{}", ran.err);
+    let peak: Vec<&str> = ran.err.lines().skip_while(|l| !l.starts_with("memory was fullest with ")).collect();
+    // The product lies between its kernel and the next one.
+    assert!(peak.iter().any(|l| l.contains("2.0 MiB") && l.ends_with("main.tsr:2")), "{}", ran.err);
+    let value: Value = serde_json::from_str(&read(&dir.path().join("p.json"))).unwrap_or_else(|e| panic!("{e}"));
+    let holders = value["fullest"]["holders"].as_array().cloned().unwrap_or_default();
+    assert!(holders.iter().any(|h| h["place"]["line"] == 2 && h["bytes"] == 1024 * 512 * 4), "{holders:?}");
+    let is_fused = |r: &Value| r["fusion"]["together"].as_array().is_some_and(|t| t.len() > 1);
+    assert!(value["profile"].as_array().is_some_and(|rows| rows.iter().any(is_fused)), "{value}");
+    let trace: Value = serde_json::from_str(&read(&dir.path().join("t.json"))).unwrap_or_else(|e| panic!("{e}"));
+    let points = trace["traceEvents"].as_array().into_iter().flatten().filter(|e| e["ph"] == "C");
+    assert!(points.clone().count() > 5 && points.clone().all(|e| e["args"]["bytes"].as_u64() > Some(0)));
+}
+
+/// Machines differ in what they count; that there are no counters is said once, and the profile is there.
+#[test]
+fn what_is_counted_and_what_is_not() {
+    let dir = temp(FUSED);
+    let ran = profile(dir.path(), &["--counters", "--save", "p.json", "main.tsr"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let value: Value = serde_json::from_str(&read(&dir.path().join("p.json"))).unwrap_or_else(|e| panic!("{e}"));
+    let rows = value["profile"].as_array().cloned().unwrap_or_default();
+    assert!(!rows.is_empty());
+    for name in ["cycles", "instructions", "cache misses", "page faults"] {
+        let key = name.replace(' ', "_");
+        let counted = rows.iter().any(|r| r["counted"][&key].is_u64());
+        let missing = ran.err.lines().any(|l| l.starts_with("not counted: ") && l.contains(name));
+        assert!(counted != missing, "{name}\n{}", ran.err);
+    }
+    let plain = profile(dir.path(), &["main.tsr"]);
+    assert!(!plain.err.contains("not counted") && !plain.err.contains("fullest"), "{}", plain.err);
+}

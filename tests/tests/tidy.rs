@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tessera_core::builtins::MODULES;
+use tessera_infer::members::is_builtin_member;
+use tessera_resolve::facts::is_builtin_module;
 use tessera_tests::modules::{cycles, of_crate, out_of_order};
 use tessera_tests::program::root;
 
@@ -265,7 +268,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/driver", 1492),
     ("compiler/graph", 1077),
     ("compiler/host", 2113),
-    ("compiler/infer", 20815),
+    ("compiler/infer", 21240),
     ("compiler/interpret", 1437),
     ("compiler/ir", 316),
     ("compiler/llvm", 4570),
@@ -276,7 +279,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/shard", 890),
     ("compiler/tile", 6928),
     ("compiler/trace", 6341),
-    ("compiler/types", 1131),
+    ("compiler/types", 1194),
     ("grammar", 991),
     ("runtime/core", 1077),
     ("tests", 1488),
@@ -309,4 +312,88 @@ fn cycles_of_modules_do_not_grow() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The texts in quotes of a source, each with its line.
+fn texts(source: &str) -> Vec<(usize, String)> {
+    let mut out = vec![];
+    let mut chars = source.chars().peekable();
+    let mut line = 1;
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => line += 1,
+            '/' if chars.peek() == Some(&'/') => {
+                chars.by_ref().find(|c| *c == '\n');
+                line += 1;
+            }
+            '\'' if chars.peek() == Some(&'"') => drop(chars.next()),
+            '"' => {
+                let (first, mut text) = (line, String::new());
+                while let Some(c) = chars.next().filter(|c| *c != '"') {
+                    line += usize::from(c == '\n');
+                    match c {
+                        '\\' => match chars.next() {
+                            // The text goes on in the next line.
+                            Some('\n') => line += 1,
+                            other => text.extend(other),
+                        },
+                        _ => text.push(c),
+                    }
+                }
+                out.push((first, text));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// What is wrong with a name in backquotes: a member of a built-in module that is not there, or one without its module.
+fn misnamed(quoted: &str) -> Option<String> {
+    let decorator = quoted.starts_with('@');
+    let path = quoted.trim_start_matches('@');
+    let end = path.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').unwrap_or(path.len());
+    // What is put together when the program runs is not known here.
+    if path[end..].starts_with(['{', '…']) || path[..end].ends_with('.') {
+        return None;
+    }
+    match path[..end].rsplit_once('.') {
+        Some((module, member)) => {
+            let known = MODULES.contains(&module) && module != "std" || module == "dist.collective";
+            let there = is_builtin_member(module, member) || is_builtin_module(&path[..end]);
+            (known && !there).then(|| format!("there is no `{}`", &path[..end]))
+        }
+        None => {
+            let of = |module: &&&str| is_builtin_member(module, &path[..end]);
+            // Words of which most are used for something else, too, are left alone.
+            let alone = if decorator { MODULES } else { &["autodiff"] };
+            let module =
+                alone.iter().find(of).filter(|_| decorator || !["checkpoint", "grad"].contains(&&path[..end]))?;
+            Some(format!("`{}` is written `{module}.{}`", &path[..end], &path[..end]))
+        }
+    }
+}
+
+#[test]
+fn names_in_messages_can_be_written_in_programs() {
+    let mut found = vec![];
+    let code = |p: &&PathBuf| {
+        let home = p.strip_prefix(root()).unwrap_or(p);
+        let tests = home.components().any(|c| matches!(c.as_os_str().to_str(), Some("tests" | "tests.rs")));
+        !tests && !home.starts_with("tests") && p.extension().is_some_and(|e| e == "rs")
+    };
+    let mut all: Vec<(String, String)> = vec![];
+    for path in sources().iter().filter(code) {
+        let text = |(line, text)| (format!("{}:{line}", path.display()), text);
+        all.extend(texts(&read(path)).into_iter().map(text));
+    }
+    for code in tessera_base::Code::ALL {
+        let prose: String = code.page().split("```").step_by(2).collect();
+        all.push((format!("the page of {code}"), prose));
+    }
+    for (place, text) in all {
+        let wrong = text.split('`').skip(1).step_by(2).filter_map(misnamed);
+        found.extend(wrong.map(|wrong| format!("{place}: {wrong}")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }

@@ -75,7 +75,7 @@ fn run<'a, 'g>(
     axis: Option<&'a Arc<Along>>,
     span: Span,
 ) -> Batch<'a, 'g> {
-    let w = Writer { graph: g, span, policy: Policy::default(), again: None, kernel: None };
+    let w = Writer { span, ..Writer::new(g, Policy::default()) };
     let l = Lift { w, body, size, axis, values: Vec::with_capacity(body.nodes.len()) };
     let mut b = Batch { l, several: vec![] };
     let mut began = vec![];
@@ -99,6 +99,7 @@ struct Batch<'a, 'g> {
 impl Batch<'_, '_> {
     fn node(&mut self, node: &Node, inputs: &[(NodeId, bool)]) -> Value {
         self.l.w.span = node.origin.span;
+        self.l.w.calls = node.origin.calls.clone();
         self.l.w.policy = node.policy;
         self.l.w.kernel = node.origin.kernel;
         if let Prim::Input(n) = node.prim {
@@ -187,7 +188,7 @@ impl Batch<'_, '_> {
             let shape = if each { [&[self.l.size][..], &ty.shape].concat() } else { ty.shape.clone() };
             let ty = NodeType { shape, ..ty };
             wide.inputs[i].ty = ty.clone();
-            let mut w = Writer { graph: &mut wide, span: Span::NONE, policy: node.policy, again: None, kernel: None };
+            let mut w = Writer::new(&mut wide, node.policy);
             mapped.push((w.node(Prim::Input(i as u32), vec![], ty, vec![]), each));
         }
         wide.outputs = along(&mut wide, inner, &mapped, self.l.size, self.l.axis, self.l.w.span);

@@ -1,7 +1,6 @@
 //! Forward mode, from reverse mode twice.
 
 use crate::reverse::{Blocked, pullback};
-use tessera_base::Span;
 use tessera_ir::graph::{Graph, NodeId, Policy};
 use tessera_ir::writer::Writer;
 use tessera_ops::prim::Scalar;
@@ -24,7 +23,7 @@ pub fn pushforward(
     let mut free = vec![];
     for &o in outputs {
         let ty = g.ty(o).clone();
-        let mut w = Writer { graph: g, span: Span::NONE, policy: Policy::default(), again: None, kernel: None };
+        let mut w = Writer::new(g, Policy::default());
         free.push(NodeId(expand::full(&mut w, &ty.shape, ty.dtype, Scalar::F(0.0)).0));
     }
     let seeds: Vec<(NodeId, NodeId)> = outputs.iter().copied().zip(free.iter().copied()).collect();

@@ -82,8 +82,8 @@ impl<'g> Reverse<'g> {
     /// A way to add nodes that belong to the node.
     pub fn writer(&mut self, like: NodeId) -> Writer<'_> {
         let node = self.g.node(like);
-        let (span, policy) = (node.origin.span, node.policy);
-        Writer { graph: self.g, span, policy, again: None, kernel: None }
+        let (origin, policy) = (node.origin.clone(), node.policy);
+        Writer::of(self.g, &origin, policy)
     }
 
     /// The cotangent of a node in its type. What several readers of a narrow float give is summed in f32 and rounded once.

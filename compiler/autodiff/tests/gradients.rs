@@ -62,7 +62,7 @@ fn input(g: &mut Graph, shape: &[u64], dtype: DType) -> NodeId {
 }
 
 fn writer(g: &mut Graph) -> Writer<'_> {
-    Writer { graph: g, span: Span::NONE, policy: Policy::default(), again: None, kernel: None }
+    Writer::new(g, Policy::default())
 }
 
 /// Numbers without a pattern, no two equal, none near an integer or zero.

@@ -220,6 +220,13 @@ codes! {
     /// A GPU that stopped
     E0722;
 
+    /// A function that needs more than its budget
+    E0801;
+    /// A budget that says nothing that can be checked
+    E0802;
+    /// A budget of a function whose sizes are not known before the run
+    E0803;
+
     /// A program that is too large or too deep for the compiler
     E0901;
     /// An error of the compiler itself
@@ -251,6 +258,10 @@ codes! {
     W0112;
     /// A computed float that is compared to the last bit
     W0113;
+    /// An f-string without a value
+    W0114;
+    /// A loop of tensor code that is written out many times
+    W0115;
     /// A collective with nothing to do
     W0401;
     /// An axis of a mesh that lies across nodes, while one with less to move lies inside
@@ -267,6 +278,8 @@ codes! {
     W0602;
     /// Records of tuning that could not be used or kept
     W0603;
+    /// A budget that no call checks
+    W0801;
 }
 
 impl Code {

@@ -2,6 +2,7 @@
 //! shardings and diagnostics. Data and pure functions only.
 
 pub mod bug;
+pub mod amounts;
 pub mod stack;
 pub mod block_quant;
 pub mod span;

@@ -65,6 +65,7 @@ pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: T
         effect: Effect::Graph,
         policy: Policy::default(),
         hints: None,
+        budget: None,
         kernel: false,
         program: None,
         backward: None,

@@ -302,8 +302,10 @@ pub fn is_layout(name: &str) -> bool {
 }
 
 /// The files of the standard library, `std.NAME`.
-pub const LIBRARY: &[&str] =
-    &["nn", "optim", "parallel", "data", "metrics", "init", "plot", "tokens", "scaling", "onnx", "calls", "args"];
+pub const LIBRARY: &[&str] = &[
+    "nn", "optim", "parallel", "data", "metrics", "init", "plot", "tokens", "scaling", "onnx", "calls", "args",
+    "profile",
+];
 
 /// The built-in modules.
 pub const MODULES: &[&str] = &[
@@ -331,6 +333,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
             "size",
             "pipeline",
             "local",
+            "budget",
         ],
     ),
     (

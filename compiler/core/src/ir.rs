@@ -7,6 +7,7 @@
 pub use crate::builtins::{Builtin, Method};
 pub use crate::ty::GlobalId;
 
+use crate::budget::Budget;
 use crate::builtins::Does;
 use crate::ty::Ty;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct FnInst {
     pub policy: Policy,
     /// What a kernel, or a function that is tuned, asks of the scheduler.
     pub hints: Option<Arc<KernelHints>>,
+    /// What a call may need at most (`@dist.budget`).
+    pub budget: Option<Arc<Budget>>,
     /// Decorated with `@op.kernel`.
     pub kernel: bool,
     /// The body is what one program of a grid does.

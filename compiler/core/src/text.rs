@@ -89,6 +89,7 @@ impl<'p> Writer<'p> {
         }
         op.attrs.extend((f.policy != Policy::default()).then(|| ("policy".into(), string(f.policy.name()))));
         op.attrs.extend(f.hints.as_ref().map(|h| ("hints".into(), string(h.to_string()))));
+        op.attrs.extend(f.budget.as_ref().map(|b| ("budget".into(), string(b.to_string()))));
         op.attrs.extend(f.kernel.then(|| ("kernel".into(), Attr::Bool(true))));
         op.attrs.extend(f.backward.map(|b| ("backward".into(), string(function_name(self.program, b)))));
         op.attrs.extend(self.places.then(|| ("at".into(), span_attr(f.span))));

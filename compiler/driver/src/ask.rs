@@ -12,18 +12,18 @@ use crate::cli::OfFunction;
 use crate::files::Disk;
 use crate::program::Setup;
 use globals::{Globals, param_local, region};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{CmpOp, Code, Diagnostic, FileId, Mesh, Sharding, Size, SizeVar, Span, TensorType, nearest};
-use tessera_core::ir::{Effect, FnInst, InstId, Program, TExpr, TKind};
+use tessera_core::ir::{Effect, FnInst, InstId, LocalCall, Program, Step, TExpr, TFunction, TKind};
 use tessera_core::layouts::with_tensors;
 use tessera_core::region::RegionParam;
 use tessera_core::sizes::each_size;
 use tessera_core::ty::Ty;
-use tessera_core::walk::each_expr_in;
+use tessera_core::walk::{called, each_expr_in};
 use tessera_infer::asked::{self, Function, Literal, Parameter};
 use tessera_infer::db::Database;
-use tessera_ir::graph::{Graph, Node, Policy};
+use tessera_ir::graph::{Calls, Graph, Node, Policy};
 use tessera_lower::facts::Facts;
 use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_trace::scalar::ScalarExpr;
@@ -48,6 +48,18 @@ pub struct Called {
     pub graph: Graph,
     /// What was chosen, a line each.
     pub notes: Vec<String>,
+    /// The sizes that nobody gave: `N=8 D=16`.
+    pub chosen: String,
+}
+
+/// What is known of a call before it runs.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct KnownCall {
+    pub sizes: BTreeMap<SizeVar, i64>,
+    /// Bools, texts and lengths of lists, by parameter.
+    pub with: Vec<(String, String)>,
+    /// In place of one of which only axes are known.
+    pub mesh: Option<Arc<Mesh>>,
 }
 
 /// Checks a file and finds a function of it. Shows what is to be told; `None` if there was an error.
@@ -124,6 +136,8 @@ struct Sizes {
     vars: Vec<SizeVar>,
     given: sizes::Values,
     conditions: Vec<sizes::Condition>,
+    /// That dims that are computed have positions: where sizes are chosen, they are chosen so if that can be.
+    full: Vec<sizes::Condition>,
     mesh: Option<Arc<Mesh>>,
     /// What is said of the mesh.
     mesh_note: Option<String>,
@@ -167,6 +181,27 @@ impl Asked {
         )
     }
 
+    /// Why it has no graph where it calls per-device code over a mesh of which only the axes are known: blocks have no sizes there.
+    fn devices_unknown(&self) -> Option<Diagnostic> {
+        let (mut todo, mut seen) = (vec![self.function.inst], BTreeSet::new());
+        let mut found: Option<(Span, Arc<LocalCall>)> = None;
+        while let Some(inst) = todo.pop().filter(|_| found.is_none()) {
+            if seen.insert(inst) {
+                each_expr_in(&self.program.insts[inst.0 as usize].body, &mut |e| {
+                    todo.extend(called(e));
+                    let call = if let TKind::Derive { f, .. } = &e.kind { local_call(f) } else { None };
+                    if let Some(call) = call.filter(|call| call.mesh.is_unknown()) {
+                        found.get_or_insert((e.span, call.clone()));
+                    }
+                });
+            }
+        }
+        let (span, call) = found?;
+        let text = format!("`{}` runs on each device of a mesh, and nothing says how many there are", call.name);
+        let d = Diagnostic::new(Code::E0213, span, text).with_label(self.function.head, "in a call of this function");
+        Some(d.help("only a call with tensors on a mesh says it: `tessera emit --ir kernels` and `tessera profile` run the program"))
+    }
+
     /// Traces the function at the sizes and values that are given, and at small ones where none are.
     ///
     /// # Errors
@@ -175,13 +210,21 @@ impl Asked {
         if let Some(d) = self.host() {
             return Err(vec![d]);
         }
+        if let Some(d) = self.devices_unknown() {
+            return Err(vec![d]);
+        }
         let with = of.values.as_ref().map_or(&[][..], |v| &v.0);
         let facts = Facts::new(&self.program);
         let globals = self.globals(&facts).map_err(|d| vec![*d])?;
         let wanted = self.sizes(setup, of, with).map_err(|d| vec![*d])?;
         let open: Vec<sizes::Open> =
             wanted.vars.iter().filter(|v| !wanted.given.contains_key(v)).map(|v| self.open(v)).collect();
-        let ways = sizes::choose(&open, &wanted.given, &wanted.conditions, if open.is_empty() { 1 } else { TRIES });
+        let tries = if open.is_empty() { 1 } else { TRIES };
+        let choose = |conditions: &[sizes::Condition]| sizes::choose(&open, &wanted.given, conditions, tries);
+        let mut ways = choose(&[&wanted.conditions[..], &wanted.full].concat());
+        if ways.is_empty() {
+            ways = choose(&wanted.conditions);
+        }
         if ways.is_empty() {
             return Err(vec![self.none_fit(&wanted)]);
         }
@@ -194,8 +237,9 @@ impl Asked {
             }
             match self.traced(setup, &args, &globals, wanted.mesh.as_ref()) {
                 Ok(traced) => {
+                    let chosen = listed(self.named(&wanted, values).filter(|(v, _)| !wanted.given.contains_key(v)));
                     let notes = self.notes(&wanted, values, &maker.chosen, &traced);
-                    return Ok(Called { graph: traced.graph, notes });
+                    return Ok(Called { graph: traced.graph, notes, chosen });
                 }
                 Err(found) => {
                     let by_sizes = found.iter().any(|d| d.code.name().starts_with("E07"));
@@ -208,6 +252,26 @@ impl Asked {
             }
         }
         Err(first.unwrap_or_default())
+    }
+
+    /// Traces the function as a call has it of which all sizes are known, and says what else decides the graph and is not known.
+    ///
+    /// # Errors
+    /// Why it has no graph there.
+    pub fn call_known(&self, setup: &Setup, known: &KnownCall) -> Result<(Graph, Vec<String>), Vec<Diagnostic>> {
+        let facts = Facts::new(&self.program);
+        let globals = self.globals(&facts).map_err(|d| vec![*d])?;
+        let mut maker = Maker::new(&known.sizes, &known.with, known.mesh.clone());
+        let args = self.arguments(&mut maker).map_err(|d| vec![*d])?;
+        let traced = self.traced(setup, &args, &globals, known.mesh.as_ref())?;
+        let decides = |leaf: u32| traced.guards.iter().any(|g| mentions(&g.expr, leaf));
+        let unknown = |c: &&Chosen| !c.given && !c.known && c.leaf.is_none_or(decides);
+        let name = |c: &Chosen| match c.path.strip_prefix("len(").and_then(|p| p.strip_suffix(')')) {
+            Some(list) => format!("the length of `{list}`"),
+            None => format!("the value of `{}`", c.path),
+        };
+        let open = maker.chosen.iter().filter(unknown).map(name).collect();
+        Ok((traced.graph, open))
     }
 
     /// Shows why there is no graph; returns the exit code.
@@ -239,6 +303,7 @@ impl Asked {
             vars: vec![],
             given: BTreeMap::new(),
             conditions: sizes::asserted(self.inst()),
+            full: vec![],
             mesh: None,
             mesh_note: None,
         };
@@ -253,8 +318,12 @@ impl Asked {
             });
             tessera_core::sizes::each_dim(ty, &mut |dim| {
                 if dim.as_var().is_none() && dim.as_const().is_none() {
-                    let (left, right) = (dim.clone(), Size::constant(0));
-                    out.conditions.push(sizes::Condition { op: CmpOp::Ge, left, right, span: Span::NONE });
+                    let at_least = |n: i64| {
+                        let (left, right) = (dim.clone(), Size::constant(n));
+                        sizes::Condition { op: CmpOp::Ge, left, right, span: Span::NONE }
+                    };
+                    out.conditions.push(at_least(0));
+                    out.full.push(at_least(1));
                 }
             });
             values::open_axes(ty, &mut axes);
@@ -342,10 +411,14 @@ impl Asked {
         let params = params.into_iter().chain(globals.iter().map(|g| g.0.clone())).collect();
         let args: Vec<RegionArg> = args.iter().cloned().chain(globals.iter().map(|g| g.1.clone())).collect();
         let region = region(&self.function.name, params, vec![call], head);
-        let traced = match setup.global.checked {
+        let mut traced = match setup.global.checked {
             true => trace_checked(&self.program, &region, &args),
             false => trace(&self.program, &region, &args),
         }?;
+        forget_call(&mut traced.graph, head);
+        if let Some(mesh) = mesh {
+            put_mesh(&mut traced.graph, mesh);
+        }
         if let Some(node) = largest(&traced.graph).filter(|n| n.ty.bytes().is_none_or(|b| b > BYTES_MAX)) {
             let text = format!("{} is more than any machine holds", node.ty);
             return Err(vec![Diagnostic::new(Code::E0602, node.origin.span, text).help("give smaller sizes")]);
@@ -354,13 +427,22 @@ impl Asked {
         Ok(traced)
     }
 
+    /// The sizes that are no parameters, with their values.
+    fn named<'a>(
+        &'a self,
+        wanted: &'a Sizes,
+        values: &'a sizes::Values,
+    ) -> impl Iterator<Item = (&'a SizeVar, &'a i64)> {
+        let is_int = |ty: &Ty, v: &SizeVar| matches!(ty, Ty::Int(Some(size)) if size.as_var() == Some(v));
+        let own = move |v: &&SizeVar| !self.params().any(|(_, ty)| is_int(ty, v));
+        wanted.vars.iter().filter(own).filter_map(|v| Some((v, values.get(v)?)))
+    }
+
     /// What was chosen and given, a line each.
     fn notes(&self, wanted: &Sizes, values: &sizes::Values, made: &[Chosen], traced: &Traced) -> Vec<String> {
         let mut out = vec![self.signature()];
         out.extend(self.function.chosen.iter().map(|c| format!("{c}: chosen; an annotation says another")));
-        let is_int = |ty: &Ty, v: &SizeVar| matches!(ty, Ty::Int(Some(size)) if size.as_var() == Some(v));
-        let own = |v: &SizeVar| !self.params().any(|(_, ty)| is_int(ty, v));
-        let all = || wanted.vars.iter().filter(|v| own(v)).filter_map(|v| Some((v, values.get(v)?)));
+        let all = || self.named(wanted, values);
         let chosen = listed(all().filter(|(v, _)| !wanted.given.contains_key(v)));
         let given = listed(all().filter(|(v, _)| wanted.given.contains_key(v)));
         if !given.is_empty() {
@@ -489,6 +571,37 @@ fn on_mesh(ty: &Ty, mesh: Option<&Arc<Mesh>>) -> Ty {
         }
         _ => t.clone(),
     })
+}
+
+/// Puts a mesh in place of those of which only axes are known: the body of a function that is not called was checked with such.
+fn put_mesh(graph: &mut Graph, mesh: &Arc<Mesh>) {
+    let has_axes = |own: &Mesh| own.axes.iter().all(|(axis, _)| mesh.size(axis).is_some());
+    for own in graph.nodes.iter_mut().filter_map(|n| n.ty.sharding.mesh.as_mut()) {
+        if own.is_unknown() && has_axes(own) {
+            *own = mesh.clone();
+        }
+    }
+    graph.bodies.iter_mut().for_each(|body| put_mesh(body, mesh));
+}
+
+/// Takes the call that stands for the function away from where nodes come from: no text has it.
+fn forget_call(graph: &mut Graph, call: Span) {
+    let mut last: Option<(Calls, Calls)> = None;
+    for calls in graph.nodes.iter_mut().map(|n| &mut n.origin.calls).filter(|c| c.first() == Some(&call)) {
+        let known = last.as_ref().filter(|(whole, _)| Arc::ptr_eq(whole, calls)).map(|(_, rest)| rest.clone());
+        let rest = known.unwrap_or_else(|| calls[1..].into());
+        last = Some((std::mem::replace(calls, rest.clone()), rest));
+    }
+    graph.bodies.iter_mut().for_each(|body| forget_call(body, call));
+}
+
+/// The per-device code that a function is made of, if it is.
+fn local_call(f: &TFunction) -> Option<&Arc<LocalCall>> {
+    match f {
+        TFunction::Derived { step: Step::Local(call), .. } => Some(call),
+        TFunction::Derived { of, .. } => local_call(of),
+        TFunction::Direct { .. } => None,
+    }
 }
 
 /// The node with the largest value, in loops too.

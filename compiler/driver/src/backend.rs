@@ -12,6 +12,7 @@ pub mod exchanges;
 mod laboratory;
 pub mod tuned;
 mod verified;
+mod titles;
 mod laid;
 pub mod memory_limit;
 
@@ -20,6 +21,7 @@ pub use laid::Planned;
 
 use crate::cache::DiskCache;
 use crate::native_kernels::{Source, gather, native_kernel};
+use crate::render::Style;
 use crate::target::{self, Choice, Target};
 use crate::tune::records::Records;
 use laid::{Laid, zeros};
@@ -28,7 +30,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_abi::plan::{BufRef, BufType, Counts, Kernel, Launch, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
+use tessera_abi::plan::{BufRef, BufType, Kernel, Launch, Output, Plan, ScalarRef, Step, StepOrigin, Stop};
 use tessera_base::bug;
 use tessera_graph::fuse::{Limits, partition};
 use tessera_graph::late_exchanges::starts;
@@ -47,9 +49,10 @@ use tessera_runtime::fault::Fault;
 use tessera_runtime::math;
 use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
-use tessera_runtime::profile::{self, Work};
+use tessera_runtime::profile;
 use tessera_runtime::tensor::OutOfMemory;
 use tessera_schedule::estimate::Rates;
+use tessera_schedule::weighed::Weighed;
 use tessera_tile::Lowered;
 use tuned::{Tuned, Tuning};
 
@@ -69,6 +72,8 @@ pub enum BackendError {
 pub struct Options {
     pub verbose: bool,
     pub quiet: bool,
+    /// How warnings are shown that come while the program runs.
+    pub style: Style,
     /// Never interpret, for tests.
     pub always_compile: bool,
     /// Run on the emulated device, whose kernels the checked interpreter of Tile IR runs.
@@ -259,6 +264,11 @@ impl Backend {
         }
     }
 
+    /// What the cost model compared for a schedule of this machine.
+    pub fn weighed(&self, schedule: &Schedule) -> Option<Weighed> {
+        tessera_schedule::weighed::of(schedule, &self.machine)
+    }
+
     /// Groups with their schedules and kernels; what a kernel cannot cover is split, then run
     /// by its reference kernel.
     pub fn groups(&self, graph: &Graph) -> Vec<Planned> {
@@ -399,14 +409,27 @@ impl Backend {
         }
         // What is on its way is read where it lies, which the host does.
         let ahead = self.device.shares_host_memory();
+        let mut begins = vec![];
         for (p, begin) in planned.iter().zip(starts(graph, &partition)) {
             let begin = begin.iter().filter(|_| ahead).filter_map(|&i| planned.get(i));
-            plan.steps.extend(begin.filter_map(|e| exchanges::started(graph, &e.group, &memory)));
+            for e in begin {
+                let first = plan.steps.len();
+                plan.steps.extend(exchanges::started(graph, &e.group, &memory));
+                let title = format!("Start[{}]", titles::of(graph, &e.group));
+                plan.about.extend(titles::about(&plan.steps[first..], &title, None, false));
+            }
+            begins.push(plan.steps.len());
             if matches!(p.group.roots[..], [root] if zeros.contains(&root)) {
                 (0..p.lowered.iter().map(|l| l.steps.len()).sum()).for_each(|_| drop(code.next()));
                 continue;
             }
+            let first = plan.steps.len();
             self.group(graph, p, &memory, pool, code, &mut plan)?;
+            let counts = p.lowered.as_ref().map(|_| kernel_costs::of(graph, p));
+            plan.about.extend(titles::of_group(graph, &p.group, counts, &plan.steps[first..]));
+        }
+        if profile::is_on() {
+            titles::add_facts(graph, &partition, &begins, &mut plan);
         }
         for (i, &id) in graph.outputs.iter().enumerate() {
             let (dst, src) = (BufRef::Output(i as u32), buffer_of(&memory, id));
@@ -442,8 +465,7 @@ impl Backend {
         let root = p.group.roots[0];
         match (&p.lowered, p.group.kind) {
             (Some(lowered), _) => {
-                let (counts, first) = (kernel_costs::of(graph, p), plan.steps.len());
-                kernel_costs::add(&mut plan.counts, &counts);
+                kernel_costs::add(&mut plan.counts, &kernel_costs::of(graph, p));
                 // What is written over is there first; where it lies in the same memory nothing is copied.
                 // A host scalar is written over as a whole.
                 if let Some(base) = written_base(graph, root).filter(|b| !is_scalar(graph, *b)) {
@@ -452,9 +474,7 @@ impl Backend {
                         plan.steps.push(Step::Copy { dst, src, bytes: bytes(graph.ty(root)) });
                     }
                 }
-                self.kernels_of(graph, &p.group, lowered, memory, code, plan)?;
-                profile::note(|| work(&plan.steps[first..], origin(graph, root), counts));
-                Ok(())
+                self.kernels_of(graph, &p.group, lowered, memory, code, plan)
             }
             (None, GroupKind::Copy) => {
                 let source = graph.node(root).operands[0];
@@ -527,15 +547,6 @@ impl Backend {
         let output = operand(graph, memory, id);
         plan.steps.push(native::step(&name, &inputs, &[output], scalars, origin, run));
     }
-}
-
-/// What the steps of a group cost together.
-fn work(steps: &[Step], origin: StepOrigin, counts: Counts) -> Work {
-    let name = |step: &Step| match step {
-        Step::Kernel { kernel, .. } => Some(kernel.name.clone()),
-        _ => None,
-    };
-    Work { origin, names: steps.iter().filter_map(name).collect(), counts }
 }
 
 /// How the outputs of a plan come about.

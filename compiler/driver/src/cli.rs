@@ -123,10 +123,33 @@ pub struct Kept {
     /// Write a flame graph: files, lines and kernels as wide as their time
     #[arg(long, value_name = "FILE.svg")]
     pub flame: Option<PathBuf>,
+    /// Count cycles, instructions, cache misses and vector instructions of each kernel, where the machine does
+    #[arg(long)]
+    pub counters: bool,
+    /// Show which operations are one kernel, and why it takes others from memory
+    #[arg(long)]
+    pub fusion: bool,
+    /// Show who holds memory where the most of it is in use
+    #[arg(long)]
+    pub peak: bool,
     /// Write the profile, for `--against`
     #[arg(long, value_name = "FILE.json")]
     pub save: Option<PathBuf>,
     /// Show what changed since a profile that was written with `--save`
+    #[arg(long, value_name = "FILE.json")]
+    pub against: Option<PathBuf>,
+    /// The times are asked for to give advice.
+    #[arg(skip)]
+    pub advise: Option<Advised>,
+}
+
+/// Where advice is kept, besides what is shown.
+#[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Advised {
+    /// Write what is found, for `--against`
+    #[arg(long, value_name = "FILE.json")]
+    pub save: Option<PathBuf>,
+    /// Show what the edits brought since advice that was written with `--save`, beside what they should bring
     #[arg(long, value_name = "FILE.json")]
     pub against: Option<PathBuf>,
 }
@@ -186,6 +209,18 @@ pub enum Command {
         file: PathBuf,
         #[command(flatten)]
         search: Search,
+        /// What the program sees as `sys.args`
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Run a program and say what would make it faster: where, what to write instead, and what that should bring
+    ///
+    /// Times are measured in this run. A gain is what remains of the time after the edit, by a model of what it changes.
+    Advise {
+        /// The program; `-` reads standard input
+        file: PathBuf,
+        #[command(flatten)]
+        advised: Advised,
         /// What the program sees as `sys.args`
         #[arg(last = true)]
         args: Vec<String>,
@@ -413,24 +448,8 @@ pub enum CacheAction {
 
 /// `2GiB`, `1.5GB`, `4096`: bytes.
 pub fn size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 9] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("KB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("B", 1),
-    ];
-    let text = text.trim();
-    let unit = UNITS.iter().find_map(|(name, bytes)| Some((text.strip_suffix(name)?, *bytes)));
-    let (number, bytes) = unit.unwrap_or((text, 1));
-    let wrong = || format!("`{text}` is no size such as 2GiB, 500MB or 4096");
-    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-    let total = number * bytes as f64;
-    if (1.0..1e18).contains(&total) { Ok(total as u64) } else { Err(wrong()) }
+    let found = tessera_base::amounts::bytes(text).filter(|n| *n > 0);
+    found.ok_or_else(|| format!("`{}` is no size such as 2GiB, 500MB or 4096", text.trim()))
 }
 
 /// `NAME=VALUE` as often as they stand there; a comma in quotes or brackets belongs to a value.
@@ -508,7 +527,7 @@ fn mesh(text: &str) -> Result<Mesh, String> {
 }
 
 /// The arguments with `tessera FILE …` spelled out as `tessera run FILE …`, and with `--` after
-/// the file of `run`: what follows it is the program's.
+/// the file of a command that runs it: what follows it is the program's.
 pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut args: Vec<std::ffi::OsString> = raw.collect();
     let mut at = after_options(&args, 1);
@@ -516,7 +535,7 @@ pub fn arguments(raw: impl Iterator<Item = std::ffi::OsString>) -> Vec<std::ffi:
     if is_file {
         args.insert(at, "run".into());
     }
-    if args.get(at).is_some_and(|a| a == "run" || a == "profile") {
+    if args.get(at).is_some_and(|a| a == "run" || a == "profile" || a == "advise") {
         at = after_options(&args, at + 1);
         if args.get(at + 1).is_some_and(|a| a != "--") {
             args.insert(at + 1, "--".into());

@@ -1,18 +1,19 @@
 //! The commands of the command line.
 
-use crate::cli::{CacheAction, Cli, Color, Command, Ir, JupyterAction, OfFunction, arguments};
+use crate::cli::{CacheAction, Cli, Color, Command, Ir, JupyterAction, Kept, OfFunction, arguments};
 use crate::explain::function::compared;
 use crate::format::Then;
 use crate::program::{self, CheckedFile, Setup, check_only, out, out_json, topic_shown};
 use crate::render::Style;
 use crate::target::Choice;
-use crate::{doctor, emit, explain, files, format};
+use crate::{budget, doctor, emit, explain, files, format};
 use clap::{CommandFactory, Parser};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
-use tessera_resolve::source::SourceMap;
+use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_runtime::cuda::Gpu;
 use tessera_runtime::fault::human_bytes;
 
@@ -43,9 +44,12 @@ pub fn main(stack_bytes: usize) -> u8 {
     }
     let profile = match &cli.command {
         Some(Command::Profile { kept, .. }) => Some(kept.clone()),
+        Some(Command::Advise { advised, .. }) => {
+            Some(Kept { advise: Some(advised.clone()), roof: true, ..Kept::default() })
+        }
         _ => None,
     };
-    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, held: None };
+    let mut setup = Setup { global: cli.global, style, stack_bytes, profile, gate: None, held: None };
     if let Some(unusable) = unusable_target(&setup, &cli.command) {
         setup.show(&[unusable], &SourceMap::default());
         return 1;
@@ -55,8 +59,14 @@ pub fn main(stack_bytes: usize) -> u8 {
     }
     match cli.command {
         None | Some(Command::Repl) => crate::repl::repl(&setup),
-        Some(Command::Run { file, args, interpret: true }) => crate::interpret::interpret(&setup, &file, &args),
-        Some(Command::Run { file, args, .. } | Command::Profile { file, args, .. }) => {
+        Some(Command::Run { file, args, interpret: true }) => {
+            setup.gate = Some(budget::kept);
+            crate::interpret::interpret(&setup, &file, &args)
+        }
+        Some(
+            Command::Run { file, args, .. } | Command::Profile { file, args, .. } | Command::Advise { file, args, .. },
+        ) => {
+            setup.gate = Some(budget::kept);
             program::run(&mut setup, &file, args)
         }
         Some(Command::Plan { file, topology, of, best, args }) => {
@@ -158,7 +168,7 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
 /// What keeps the command from running programs on the target.
 fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnostic> {
     let runs = match command {
-        None | Some(Command::Repl | Command::Profile { .. } | Command::Tune { .. } | Command::Test { .. }) => true,
+        None | Some(Command::Repl | Command::Profile { .. } | Command::Advise { .. } | Command::Tune { .. } | Command::Test { .. }) => true,
         Some(Command::Jupyter { action: JupyterAction::Run { .. } }) => true,
         Some(Command::Run { interpret, .. }) => !interpret,
         Some(_) => false,
@@ -188,7 +198,7 @@ fn taken_target(setup: &Setup) -> Option<String> {
 /// Options whose value this build does not offer.
 fn wrong_options(cli: &Cli) -> Option<String> {
     let g = &cli.global;
-    if matches!(cli.command, None | Some(Command::Repl | Command::Tune { .. } | Command::Test { .. }))
+    if matches!(cli.command, None | Some(Command::Repl | Command::Advise { .. } | Command::Tune { .. } | Command::Test { .. }))
         && tessera_runtime::world::launch::is_launched()
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());
@@ -223,7 +233,8 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
                 continue;
             }
         };
-        let checked = check_only(setup, &loaded);
+        let mut checked = check_only(setup, &loaded);
+        checked.diagnostics.extend(over_budget(setup, &loaded, &checked));
         setup.show(&checked.diagnostics, &checked.sources);
         let wrong = checked.diagnostics.iter().filter(|d| d.is_error()).count();
         if setup.global.json {
@@ -239,6 +250,16 @@ fn check_files(setup: &Setup, paths: &[PathBuf]) -> u8 {
         errors += wrong;
     }
     u8::from(errors > 0)
+}
+
+/// What budgets say of a file that is right. Most files have none, and need no whole program.
+fn over_budget(setup: &Setup, loaded: &Loaded, checked: &CheckedFile) -> Vec<Diagnostic> {
+    let named = checked.sources.files.iter().any(|f| budget::may_have(&f.text));
+    if !named || checked.diagnostics.iter().any(Diagnostic::is_error) {
+        return vec![];
+    }
+    let whole = program::checked(setup, loaded);
+    whole.program.map_or_else(Vec::new, |p| budget::kept(setup, &Arc::new(p), &whole.sources))
 }
 
 /// What the program compares when it runs, a line each.

@@ -138,7 +138,7 @@ fn program(setup: &Setup, loaded: &Loaded, ir: Ir, after: Option<&str>) -> u8 {
     backend.follow(Path::new(&*loaded.path));
     let backend = Rc::new(backend);
     backend.watch();
-    let program = match crate::program::start(&mut session, &ready, backend.clone(), pool, reports.clone()) {
+    let program = match crate::program::start(setup, &mut session, &ready, backend.clone(), pool, reports.clone()) {
         Ok(p) => p,
         Err(d) => {
             setup.show(&[*d], &ready.sources);

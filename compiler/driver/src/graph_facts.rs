@@ -1,7 +1,9 @@
 //! What is known of a graph, as data: its operations with their places, its kernels, what lives when, where blocks lie.
 
 use crate::backend::{Backend, Planned, kernel_name};
+use crate::choice_facts::{self, ChoiceFacts};
 use crate::kernel_table::{self, KernelTable};
+use crate::sum_order;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use tessera_base::{Mesh, Span};
@@ -38,6 +40,11 @@ impl Place {
         let (file, line, column) = sources.line_col(span)?;
         Some(Place { file: sources.file(file)?.path.to_string(), line, column })
     }
+
+    /// Where calls stand, in their order.
+    fn of_calls(calls: &[Span], sources: &SourceMap) -> Vec<Place> {
+        calls.iter().filter_map(|call| Place::of(*call, sources)).collect()
+    }
 }
 
 /// An operation.
@@ -56,6 +63,9 @@ pub struct NodeFacts {
     /// Operations on numbers.
     #[serde(default)]
     pub flops: u64,
+    /// In which order it adds up, in words; of what rounds sums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum: Option<String>,
     /// Of an exchange: bytes that the first device sends to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<u64>,
@@ -67,13 +77,16 @@ pub struct NodeFacts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub place: Option<Place>,
+    /// Where the calls stand that led to the place, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Place>,
     /// Of a loop, its body among the bodies of the graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<u32>,
 }
 
 /// Operations that are one kernel, or that run alone.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct GroupFacts {
     pub name: String,
     pub members: Vec<u32>,
@@ -82,6 +95,9 @@ pub struct GroupFacts {
     /// What the scheduler chose, as the text of the schedule has it; empty of what has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedule: Vec<String>,
+    /// What the scheduler compared for that, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weighed: Option<ChoiceFacts>,
     pub place: Option<Place>,
 }
 
@@ -89,6 +105,8 @@ pub struct GroupFacts {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProductFacts {
     pub place: Option<Place>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Place>,
     /// The axes that split the contracted dim.
     pub axes: Vec<String>,
     /// `sums` or `operands`: what moves.
@@ -98,10 +116,21 @@ pub struct ProductFacts {
     pub operands: f64,
 }
 
+/// Which dim of a value an axis of the mesh splits, where there were several.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct SplitFacts {
+    pub place: Option<Place>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Place>,
+    pub choice: ChoiceFacts,
+}
+
 /// A value that is computed again, so that less memory is needed, and what was weighed for it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct AgainFacts {
     pub place: Option<Place>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<Place>,
     pub op: String,
     /// Operations that are computed again for it.
     pub steps: usize,
@@ -210,7 +239,7 @@ pub fn of(backend: &Backend, graph: &Graph, sources: &SourceMap) -> GraphFacts {
     let apart = unfused(graph, &partition);
     let body = |g: &Graph| of(backend, &tessera_graph::optimise(g), sources);
     GraphFacts {
-        groups: planned.iter().map(|p| group(graph, p, sources)).collect(),
+        groups: planned.iter().map(|p| group(backend, graph, p, sources)).collect(),
         apart: apart.into_iter().map(|a| Apart { from: a.from, to: a.to, value: a.value.0, why: a.why }).collect(),
         table: kernel_table::table(graph, &planned),
         in_place: written(graph, &partition),
@@ -257,12 +286,14 @@ fn nodes(graph: &Graph, placed: Option<&[NodeLayout]>, sources: &SourceMap) -> G
             layout,
             bytes: n.ty.bytes().unwrap_or(u64::MAX),
             flops: row(&n.prim).cost(Site { g: graph, node: n }).operations,
+            sum: sum_order::of(graph, n),
             sent: sent(n),
             operands: n.operands.iter().map(|o| o.0).collect(),
             kind: kind(&n.prim).into(),
             is_output: outputs.contains(&id),
             reason: n.origin.reason.as_ref().map(reason),
             place: Place::of(n.origin.span, sources),
+            calls: Place::of_calls(&n.origin.calls, sources),
             body,
         }
     };
@@ -282,6 +313,7 @@ pub fn products(graph: &Graph, sources: &SourceMap) -> Vec<ProductFacts> {
     let (_, weighed) = spmd_partition::weighed(&tessera_graph::prune(graph), &mesh);
     let product = |w: Weighed| ProductFacts {
         place: Place::of(w.span, sources),
+        calls: Place::of_calls(&w.calls, sources),
         moves: if w.moves_sums() { "sums" } else { "operands" }.into(),
         axes: w.axes,
         sums: w.sums,
@@ -290,10 +322,22 @@ pub fn products(graph: &Graph, sources: &SourceMap) -> Vec<ProductFacts> {
     weighed.into_iter().map(product).collect()
 }
 
+/// What was weighed for the dims that axes split in a traced graph; nothing on one device.
+pub fn splits(graph: &Graph, sources: &SourceMap) -> Vec<SplitFacts> {
+    let (Some(mesh), Some((graph, placed))) = (layout::mesh(graph), placed(graph)) else { return vec![] };
+    let split = |(g, id, choice): (&Graph, NodeId, ChoiceFacts)| {
+        let origin = &g.node(id).origin;
+        let (place, calls) = (Place::of(origin.span, sources), Place::of_calls(&origin.calls, sources));
+        SplitFacts { place, calls, choice }
+    };
+    choice_facts::splits(&graph, &mesh, &placed).into_iter().map(split).collect()
+}
+
 /// What a backend computes again in the graphs that it was given.
 pub fn again(backend: &Backend, sources: &SourceMap) -> Vec<AgainFacts> {
     let value = |v: GivenUp| AgainFacts {
         place: Place::of(v.span, sources),
+        calls: Place::of_calls(&v.calls, sources),
         op: v.op,
         steps: v.steps,
         saved: v.saved,
@@ -330,7 +374,7 @@ fn ids(all: &[NodeId]) -> Vec<u32> {
     all.iter().map(|id| id.0).collect()
 }
 
-fn group(graph: &Graph, planned: &Planned, sources: &SourceMap) -> GroupFacts {
+fn group(backend: &Backend, graph: &Graph, planned: &Planned, sources: &SourceMap) -> GroupFacts {
     let group = &planned.group;
     let name = match &graph.node(group.roots[0]).prim {
         Prim::Exchange(e) => e.name.to_string(),
@@ -338,12 +382,14 @@ fn group(graph: &Graph, planned: &Planned, sources: &SourceMap) -> GroupFacts {
     };
     let [members, inputs, roots] = [&group.members, &group.inputs, &group.roots].map(|v| ids(v));
     let schedule = planned.schedule.as_ref().map(directives).unwrap_or_default();
+    let weighed = planned.schedule.as_ref().and_then(|s| backend.weighed(s)).map(ChoiceFacts::of_schedule);
     GroupFacts {
         name,
         members,
         inputs,
         roots,
         schedule,
+        weighed,
         place: Place::of(graph.node(group.roots[0]).origin.span, sources),
     }
 }

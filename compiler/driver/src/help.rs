@@ -57,6 +57,7 @@ fn in_a_session(setup: &Setup, topic: &str) -> Option<String> {
         style: setup.style,
         stack_bytes: setup.stack_bytes,
         profile: None,
+        gate: None,
     };
     let mut state = State::held(&quiet, shown.clone());
     let outcome = state.take(&format!("?{topic}"));

@@ -4,6 +4,7 @@ use crate::files::read_source;
 use crate::program::{Setup, checked, set_aside};
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 use tessera_base::Diagnostic;
 use tessera_interpret::End;
 use tessera_ir::graph::Policy;
@@ -23,6 +24,14 @@ pub fn interpret(setup: &Setup, path: &Path, args: &[String]) -> u8 {
     let file = checked(setup, &loaded);
     setup.show(&file.diagnostics, &file.sources);
     let Some(program) = file.program.filter(|_| !file.diagnostics.iter().any(Diagnostic::is_error)) else { return 1 };
+    let program = Arc::new(program);
+    if let Some(gate) = setup.gate {
+        let found = gate(setup, &program, &file.sources);
+        setup.show(&found, &file.sources);
+        if found.iter().any(Diagnostic::is_error) {
+            return 1;
+        }
+    }
     let dir = path.parent().unwrap_or(Path::new("")).to_string_lossy().into_owned();
     let context = || {
         let stdout = std::io::stdout();

@@ -2,9 +2,13 @@
 
 mod against;
 mod flame;
+mod function;
+mod more;
 mod trace;
 
 pub use against::{Saved, against};
+pub use function::lines;
+pub use more::{counted, fullest, fusion, uncounted};
 
 use crate::cli::Kept;
 use crate::graph_facts::Place;
@@ -15,13 +19,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_abi::plan::StepOrigin;
+use tessera_abi::plan::{Cost, StepOrigin};
 use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::device::Taken;
 use tessera_runtime::fault::human_bytes;
 use tessera_runtime::io::replace::{Durability, replace, try_at};
-use tessera_runtime::profile::{DEVICES, EVENTS_FEW, Event, Kind, Profile, Row, Work};
+use tessera_runtime::profile::{DEVICES, EVENTS_FEW, Event, Kind, Profile, Row, Tiles};
 use tessera_runtime::traffic::Sent;
 
 /// A table of one line for each kernel or function of the runtime, by share: of the time that threads of the program
@@ -34,23 +38,31 @@ pub fn table(profile: &Profile, whole: Duration, roof: Option<&Roof>, sources: &
     let percent = |time: Duration| 100.0 * ratio(time, spent);
     let mut out = String::new();
     let steps = by_time(rows, Kind::Step);
-    let width = steps.iter().map(|r| r.name.chars().count()).max().unwrap_or(6).clamp(6, 48);
-    let mut line = |cells: [&str; 6], name: &str, place: &str| {
-        let [share, runs, median, flops, bytes, of_roof] = cells;
+    let titles: Vec<String> = steps.iter().map(|row| title(row)).collect();
+    let widest = |names: &mut dyn Iterator<Item = &str>| names.map(|n| n.chars().count()).max().unwrap_or(0);
+    let width = widest(&mut steps.iter().map(|r| &*r.name)).clamp(6, 48);
+    let wide = widest(&mut titles.iter().map(|t| &**t)).clamp(8, 48);
+    let mut line = |cells: [&str; 8], [name, what]: [&str; 2], place: &str| {
+        let [share, runs, median, flops, bytes, of_roof, tiles, tile] = cells;
         let name: String = name.chars().take(width).collect();
+        let what: String = what.chars().take(wide).collect();
         let line = format!(
-            "{share:>6}  {runs:>7}  {median:>10}  {flops:>8}  {bytes:>6}  {of_roof:>4}  {name:<width$}  {place}"
+            "{share:>6}  {runs:>7}  {median:>10}  {flops:>8}  {bytes:>6}  {of_roof:>4}  {tiles:>6}  {tile:>8}  {name:<width$}  {what:<wide$}  {place}"
         );
         out += line.trim_end();
         out.push('\n');
     };
-    line(["share", "runs", "median", "GFLOP/s", "GB/s", "roof"], "kernel", "place");
-    for row in &steps {
+    line(["share", "runs", "median", "GFLOP/s", "GB/s", "roof", "tiles", "a tile"], ["kernel", "computes"], "place");
+    for (row, what) in steps.iter().zip(&titles) {
         let work = Worked::of(row, profile);
         let [flops, bytes, of_roof] = work.map_or_else(Default::default, |w| w.cells(roof));
         let (share, runs, median) =
             (format!("{:.1}%", percent(row.time())), row.times.len().to_string(), shown(median(&row.times)));
-        line([&share, &runs, &median, &flops, &bytes, &of_roof], &row.name, &source_line(row, sources));
+        let [tiles, tile] = row.tiles.map_or_else(Default::default, |t| [t.count.to_string(), shown(mean(&t))]);
+        // What has no better name needs no second one.
+        let what = if *what == row.name { "" } else { what };
+        let cells: [&str; 8] = [&share, &runs, &median, &flops, &bytes, &of_roof, &tiles, &tile];
+        line(cells, [&row.name, what], &source_line(row, sources));
     }
     let kernels: Duration = steps.iter().map(|r| r.time()).sum();
     let _ = writeln!(out, "kernels {} of {} from start to end; the rest:", shown(kernels), shown(whole));
@@ -71,18 +83,22 @@ struct Worked {
     flops: u64,
     bytes: u64,
     seconds: f64,
+    /// It moves values between devices.
+    between_devices: bool,
 }
 
 impl Worked {
     /// `None` where that is not one number, as it is not for a kernel of several shapes.
     fn of(row: &Row, profile: &Profile) -> Option<Worked> {
-        let is_last = |w: &&Work| w.origin == row.origin && w.names.last().is_some_and(|n| **n == row.name);
-        let mut all = profile.work.iter().filter(is_last);
-        let (one, None) = (all.next()?, all.next()) else { return None };
-        let is_part = |r: &&Row| r.origin == row.origin && one.names.iter().any(|n| **n == r.name);
+        let [about] = &row.about[..] else { return None };
+        let Cost { names, counts, between_devices } = about.cost.as_ref()?;
+        let is_part = |r: &&Row| {
+            let helps = || names.iter().any(|n| **n == r.name) && title(r).ends_with(&format!("[{}]", about.title));
+            r.origin == row.origin && (std::ptr::eq(*r, row) || r.name != row.name && helps())
+        };
         let seconds = profile.rows.iter().filter(is_part).map(|r| median(&r.times).as_secs_f64()).sum();
-        let bytes = one.counts.bytes_read + one.counts.bytes_written;
-        (seconds > 0.0).then_some(Worked { flops: one.counts.flops, bytes, seconds })
+        let (flops, bytes) = (counts.flops, counts.bytes_read + counts.bytes_written);
+        (seconds > 0.0).then_some(Worked { flops, bytes, seconds, between_devices: *between_devices })
     }
 
     /// Of the most that the machine reaches: operations where there are some, else bytes.
@@ -96,8 +112,33 @@ impl Worked {
     /// For the table.
     fn cells(&self, roof: Option<&Roof>) -> [String; 3] {
         let giga = |n: u64| format!("{:.1}", n as f64 / self.seconds / 1e9);
+        let roof = roof.filter(|_| !self.between_devices);
         let of_roof = roof.map(|roof| format!("{:.0}%", 100.0 * self.of_roof(roof)));
         [giga(self.flops), giga(self.bytes), of_roof.unwrap_or_default()]
+    }
+}
+
+/// The time of a tile, on average.
+fn mean(t: &Tiles) -> Duration {
+    Duration::from_secs_f64(t.busy.as_secs_f64() / t.total.max(1) as f64)
+}
+
+/// How the tiles of a kernel ran, for tools. Seconds.
+fn tiles(t: Tiles) -> serde_json::Value {
+    let mean = mean(&t).as_secs_f64();
+    let (busy, least, most) = (t.busy.as_secs_f64(), t.least.as_secs_f64(), t.most.as_secs_f64());
+    json!({"count": t.count, "threads": t.threads, "busy": busy, "mean": mean, "least": least, "most": most})
+}
+
+/// What a row computes; without sizes where it ran with several.
+pub fn title(row: &Row) -> String {
+    match &row.about[..] {
+        [] => row.name.clone(),
+        [one] => one.title.to_string(),
+        [first, ..] => match first.title.split_once('[') {
+            Some((kind, _)) if kind != "FusedOp" => format!("{kind}[…]"),
+            _ => first.title.to_string(),
+        },
     }
 }
 
@@ -141,17 +182,21 @@ pub fn json(
     let row = |row: &&Row| {
         let work = Worked::of(row, profile);
         let work = work.map(|w| {
-            let of_roof = roof.map(|roof| w.of_roof(roof));
+            let of_roof = roof.filter(|_| !w.between_devices).map(|roof| w.of_roof(roof));
             json!({"flops": w.flops, "bytes": w.bytes, "seconds": w.seconds, "of_roof": of_roof})
         });
         json!({
             "kernel": row.name,
+            "name": title(row),
             "place": Place::of(span_of(row), sources),
             "runs": row.times.len(),
             "seconds": row.time().as_secs_f64(),
             "median": median(&row.times).as_secs_f64(),
             "share": ratio(row.time(), spent),
             "work": work,
+            "tiles": row.tiles.map(tiles),
+            "fusion": more::fused(row),
+            "counted": more::counts(row),
         })
     };
     let stage = |row: &&Row| {
@@ -172,6 +217,7 @@ pub fn json(
         "steps": runs,
         "steps_left_out": left_out,
         "roof": roof,
+        "fullest": more::held(profile.fullest.as_ref(), sources),
         "stages": by_time(rows, Kind::Stage).iter().map(stage).collect::<Vec<_>>(),
         "kernels": steps.iter().map(|r| r.time()).sum::<Duration>().as_secs_f64(),
         "unknown": unknown(rows, whole).as_secs_f64(),
@@ -201,7 +247,8 @@ fn runs(profile: &Profile, steps: &[&Row]) -> (Vec<(usize, f64, f64)>, usize) {
 /// E0706 for a file that cannot be read or written, E0707 for one that is no profile, E0602 for one that is named twice.
 pub fn ready(kept: &Kept, program: &Path) -> Result<Option<Saved>, Box<Diagnostic>> {
     let mut met = vec![program];
-    for path in [&kept.save, &kept.trace, &kept.flame].into_iter().flatten() {
+    let advice = kept.advise.as_ref().and_then(|a| a.save.as_ref());
+    for path in [kept.save.as_ref(), kept.trace.as_ref(), kept.flame.as_ref(), advice].into_iter().flatten() {
         if met.contains(&path.as_path()) {
             let message = format!("`{}` is named twice, and would be lost", path.display());
             return Err(Box::new(Diagnostic::new(Code::E0602, Span::NONE, message)));
@@ -241,7 +288,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Box<Diagnostic>> {
 }
 
 /// E0706.
-fn unwritten(path: &Path, e: &io::Error) -> Box<Diagnostic> {
+pub fn unwritten(path: &Path, e: &io::Error) -> Box<Diagnostic> {
     Box::new(Diagnostic::new(Code::E0706, Span::NONE, format!("cannot write `{}`: {e}", path.display())))
 }
 
@@ -299,7 +346,11 @@ fn span_of(row: &Row) -> Span {
 
 /// `file.tsr:LINE`; nothing for what stands in no text.
 fn source_line(row: &Row, sources: &SourceMap) -> String {
-    match sources.line_col(span_of(row)) {
+    line_of(span_of(row), sources)
+}
+
+fn line_of(span: Span, sources: &SourceMap) -> String {
+    match sources.line_col(span) {
         Some((file, line, _)) => {
             let path = sources.file(file).map_or("", |f| &f.path);
             format!("{}:{line}", path.rsplit('/').next().unwrap_or(path))
@@ -329,14 +380,8 @@ mod tests {
     use super::*;
 
     fn row(name: &str, kind: Kind, us: &[u64]) -> Row {
-        Row {
-            name: name.into(),
-            kind,
-            origin: Default::default(),
-            times: us.iter().map(|&n| Duration::from_micros(n)).collect(),
-            elsewhere: Duration::ZERO,
-            taken: None,
-        }
+        let times = us.iter().map(|&n| Duration::from_micros(n)).collect();
+        Row { times, ..Row::new(name, kind, StepOrigin::default()) }
     }
 
     #[test]
@@ -372,7 +417,8 @@ mod tests {
 
     #[test]
     fn a_long_trace_leaves_a_short_profile() {
-        let event = |n: u64| Event { row: 0, thread: 0, start: Duration::from_micros(n), whole: Duration::ZERO };
+        let event =
+            |n: u64| Event { row: 0, thread: 0, start: Duration::from_micros(n), whole: Duration::ZERO, in_use: 0 };
         let events: Vec<Event> = (0..EVENTS_FEW as u64 + 7).map(event).collect();
         let profile = Profile { rows: vec![row("dot", Kind::Step, &[1])], events, ..Profile::default() };
         let value = json(&profile, &[], Duration::from_millis(1), None, &SourceMap::default());

@@ -2,12 +2,14 @@
 
 mod processes;
 
+use crate::advise;
 use crate::backend::{Backend, Options};
 use crate::cache::DiskCache;
+use crate::called;
 use crate::cli::{Color, Global, Kept};
 use crate::files::{Disk, Texts};
 use crate::profile::{self, Saved};
-use crate::regions::{Executor, Reports, Unit};
+use crate::regions::{Executor, Profiler, Reports, Unit};
 use crate::render::{Style, render};
 use crate::roof;
 use crate::target::{self, Choice, Target, is_reference};
@@ -30,8 +32,11 @@ use tessera_resolve::source::{Loaded, SourceMap};
 use tessera_runtime::context::{INTERRUPTED, RunError, Stop};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::pool::Pool;
-use tessera_runtime::profile::stage;
+use tessera_runtime::profile::{Wanted, stage};
 use tessera_runtime::world::{self, World};
+
+/// What keeps a program from running, beside the checker.
+pub type Gate = fn(&Setup, &Arc<Program>, &SourceMap) -> Vec<Diagnostic>;
 
 /// What all commands know of how they were called.
 pub struct Setup {
@@ -40,6 +45,8 @@ pub struct Setup {
     pub stack_bytes: usize,
     /// Show where the time went when the program ends, and keep it there.
     pub profile: Option<Kept>,
+    /// What is asked of a program that is right, before anything of it runs.
+    pub gate: Option<Gate>,
     /// In a run over several processes: what is to be told once it is known by whom.
     pub held: Option<RefCell<Vec<u8>>>,
 }
@@ -79,6 +86,7 @@ impl Setup {
         let options = Options {
             verbose: self.global.verbose,
             quiet: self.global.quiet,
+            style: self.style,
             checked: self.global.checked,
             check_nan: self.global.check_nan,
             memory: self.global.memory,
@@ -223,6 +231,14 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
         eprintln!("error[E0602]: nothing of the program lies on a mesh with the axes {}", mesh.names().join(", "));
         return None;
     }
+    let program = Arc::new(program);
+    if let Some(gate) = setup.gate {
+        let found = gate(setup, &program, &checked.sources);
+        setup.show(&found, &checked.sources);
+        if found.iter().any(Diagnostic::is_error) {
+            return None;
+        }
+    }
     let options = tessera_lower::Options { checked: setup.global.checked, ..Default::default() };
     let lowered = lower(&program, options);
     if !lowered.diagnostics.is_empty() {
@@ -231,7 +247,7 @@ pub fn prepare_as(setup: &Setup, loaded: &Loaded, told: impl FnOnce(&mut Checked
             return None;
         }
     }
-    Some(Ready { program: Arc::new(program), lowered, sources: checked.sources })
+    Some(Ready { program, lowered, sources: checked.sources })
 }
 
 /// Whether a variable of the program is this mesh, or lies on it.
@@ -278,7 +294,11 @@ pub fn told(fault: Fault) -> Diagnostic {
 fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let started = Instant::now();
     // The first process has the profile. What is wrong here ends all of them where they start together.
-    let asked = setup.profile.as_ref().filter(|_| world::is_first()).map(|kept| profile::ready(kept, path)).transpose();
+    let look = |kept: &Kept| {
+        kept.advise.as_ref().and_then(|a| a.against.as_deref()).map(advise::read).transpose()?;
+        profile::ready(kept, path)
+    };
+    let asked = setup.profile.as_ref().filter(|_| world::is_first()).map(look).transpose();
     let (earlier, fit) = match asked {
         Ok(earlier) => (earlier.flatten(), true),
         Err(d) => {
@@ -287,9 +307,17 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
         }
     };
     // Before anything else, so that all of the run is in it.
+    let mut uncounted = String::new();
     if let Some(kept) = &setup.profile {
-        tessera_runtime::profile::start(kept.trace.is_some());
+        // Before there are other threads, which are counted, too.
+        if kept.counters {
+            uncounted = profile::uncounted(&tessera_runtime::counters::start());
+        }
+        tessera_runtime::profile::start(Wanted { all_events: kept.trace.is_some(), memory: kept.peak });
         tessera_runtime::traffic::start();
+        if kept.advise.is_some() {
+            called::start();
+        }
     }
     let checking = stage("checking");
     let read = || crate::files::read_source(path);
@@ -321,7 +349,7 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     let backend = Rc::new(backend);
     drop(starting);
     let making = stage("making host code");
-    let program = start(&mut session, &ready, backend.clone(), pool, reports.clone());
+    let program = start(setup, &mut session, &ready, backend.clone(), pool, reports.clone());
     drop(making);
     let stop = match program {
         Ok(program) => {
@@ -340,7 +368,7 @@ fn run_here(setup: &Setup, path: &Path, args: Vec<String>) -> u8 {
     }
     let kept = setup.profile.as_ref().map(|kept| {
         let whole = started.elapsed();
-        profiled(setup, kept, earlier.as_ref(), &backend, whole, &ready.sources)
+        profiled(setup, kept, earlier.as_ref(), &backend, whole, &ready.sources, &uncounted)
     });
     let failed = matches!(stop, Some(Stop::Error(_)));
     let code = finish(setup, stop, &ready, &reports);
@@ -362,6 +390,7 @@ fn profiled(
     backend: &Backend,
     whole: Duration,
     sources: &SourceMap,
+    uncounted: &str,
 ) -> Result<(), Box<Diagnostic>> {
     let profile = tessera_runtime::profile::end();
     let sent = processes::traffic(tessera_runtime::traffic::taken());
@@ -374,10 +403,21 @@ fn profiled(
         false => roof::known(&setup.global),
     };
     let roof = roof.as_ref();
+    if let Some(advised) = &kept.advise {
+        let (calls, noting) = called::end();
+        let of = |graph| backend.groups(graph).into_iter().map(|p| p.group).collect::<Vec<_>>();
+        let groups: Vec<Vec<Vec<_>>> = calls.iter().map(|c| c.sized.iter().map(|s| of(&s.graph)).collect()).collect();
+        let whole = whole.saturating_sub(noting);
+        let facts = advise::Facts { calls: &calls, profile: &profile, groups: &groups, roof, whole };
+        return advise::report(&facts, advised, setup.global.json, sources);
+    }
     let mut value = profile::json(&profile, &sent, whole, roof, sources);
     let changed = earlier.map(|earlier| profile::against(earlier, &value));
     if setup.global.json {
         value["changed"] = changed.clone().into();
+        if kept.counters {
+            value["uncounted"] = uncounted.into();
+        }
         eprintln!("{value}");
     } else {
         eprint!("{}", world::world().map_or_else(String::new, processes::whose));
@@ -385,6 +425,11 @@ fn profiled(
         eprint!("{}", profile::taken(&profile.rows));
         backend.notes().iter().for_each(|note| eprintln!("{note}"));
         eprint!("{}{crossed}", profile::exchanges(&sent));
+        if kept.fusion {
+            eprint!("{}", profile::fusion(&profile.rows, sources));
+        }
+        eprint!("{}", profile::fullest(profile.fullest.as_ref(), sources));
+        eprint!("{}{uncounted}", profile::counted(&profile.rows));
     }
     if let Some(changed) = changed.filter(|_| !setup.global.json) {
         eprint!("{changed}");
@@ -394,6 +439,7 @@ fn profiled(
 
 /// Loads a program into a session, ready to run.
 pub fn start(
+    setup: &Setup,
     session: &mut Session,
     ready: &Ready,
     backend: Rc<Backend>,
@@ -406,8 +452,15 @@ pub fn start(
     pool.watch(session.interrupt_flag());
     let mut executor = Executor::new(backend, pool, reports);
     executor.add(unit(session, &loaded, ready));
+    executor.set_profiler(profiler(setup, &ready.sources));
     session.set_regions(Box::new(executor));
     Ok(loaded)
+}
+
+/// Who makes lines of what a program measured of a function.
+pub fn profiler(setup: &Setup, sources: &SourceMap) -> Box<Profiler> {
+    let (global, sources) = (setup.global.clone(), sources.clone());
+    Box::new(move |measured| profile::lines(measured, roof::known(&global).as_ref(), &sources))
 }
 
 /// What the executor of regions needs of a loaded program.
@@ -418,6 +471,7 @@ pub fn unit(session: &Session, loaded: &tessera_host::Loaded, ready: &Ready) -> 
         closures: ready.lowered.closures.iter().map(|(f, inst)| (session.address(loaded, *f), *inst)).collect(),
         spans: ready.lowered.host.spans.clone(),
         library: ready.sources.library_items(),
+        sources: ready.sources.clone(),
     }
 }
 

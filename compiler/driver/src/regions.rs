@@ -9,8 +9,12 @@
 
 use crate::backend::memory_limit::Shortage;
 use crate::backend::{self, Backend, BackendError};
+use crate::called;
 use crate::check_nan::{self, Watched};
+use crate::files::Texts;
+use crate::leaves::{Leaf, describe, key};
 use crate::mesh_run::{DEVICES_MAX, MeshError, MeshRun};
+use crate::render::render;
 use crate::tiers::{Estimate, History};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,11 +28,13 @@ use tessera_core::ir::{InstId, Program};
 use tessera_core::region::Region;
 use tessera_core::type_assertions::{self, Seen};
 use tessera_ir::graph::Graph;
+use tessera_resolve::source::SourceMap;
 use tessera_runtime::context::{RegionExec, RunError, interrupted};
 use tessera_runtime::dry_run;
 use tessera_runtime::execute::{Argument, PlanError, Workspace, execute};
 use tessera_runtime::fault::Fault;
 use tessera_runtime::host_value::{HostKey, HostValue};
+use tessera_runtime::measure::Measured;
 use tessera_runtime::pool::Pool;
 use tessera_runtime::profile::{self, stage};
 use tessera_runtime::tensor::Tensor;
@@ -57,6 +63,8 @@ pub struct Executor {
     backend: Rc<Backend>,
     pool: Arc<Pool>,
     reports: Reports,
+    /// Places that were warned of.
+    warned: RefCell<BTreeSet<Span>>,
     entries: Vec<HashMap<Vec<u64>, GuardTree<Rc<Entry>>>>,
     /// By region.
     histories: Vec<Rc<History>>,
@@ -66,7 +74,12 @@ pub struct Executor {
     dry_run: Option<Vec<DryRegion>>,
     /// Where values of host code are held against their types.
     host_calls: type_assertions::Calls,
+    /// Who makes lines of what was measured of a function.
+    profiler: Option<Box<Profiler>>,
 }
+
+/// Lines of what was measured of a function.
+pub type Profiler = dyn Fn(&Measured) -> Vec<String>;
 
 /// A region at concrete shapes, and how often it is called.
 pub struct DryRegion {
@@ -84,6 +97,8 @@ pub struct Unit {
     pub spans: Vec<Span>,
     /// The items of the standard library that it uses.
     pub library: BTreeSet<ItemId>,
+    /// Where its warnings are shown.
+    pub sources: SourceMap,
 }
 
 /// An executor that the session's owner adds to while the context holds it.
@@ -93,13 +108,17 @@ impl RegionExec for SharedExecutor {
     fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
         self.0.borrow_mut().call(region, args, span)
     }
+
+    fn measured(&mut self, measured: &Measured) -> Vec<String> {
+        self.0.borrow_mut().measured(measured)
+    }
 }
 
 /// One specialisation.
 struct Entry {
     inputs: Vec<InputSource>,
     results: Vec<Template>,
-    graph: Graph,
+    graph: Rc<Graph>,
     /// What `--check-nan` looks at.
     watched: Option<Watched>,
     plan: RefCell<Option<Rc<Plan>>>,
@@ -125,13 +144,20 @@ impl Executor {
             backend,
             pool,
             reports,
+            warned: RefCell::default(),
             entries: vec![],
             histories: vec![],
             work: Workspace::default(),
             key: vec![],
             dry_run: None,
             host_calls: type_assertions::Calls::default(),
+            profiler: None,
         }
+    }
+
+    /// Who makes lines of what was measured of a function.
+    pub fn set_profiler(&mut self, profiler: Box<Profiler>) {
+        self.profiler = Some(profiler);
     }
 
     /// Computes nothing from here on: regions are traced and counted.
@@ -217,6 +243,7 @@ impl Executor {
         let body = &self.units[unit].regions[position];
         let traced = if self.backend.options().checked { trace_checked } else { trace };
         let traced = traced(&self.program(unit, args), body, &concrete).map_err(|d| self.report(d, span))?;
+        self.warn(unit, &traced.warnings);
         tessera_graph::verified(&traced.graph, "tracing");
         drop(tracing);
         let _optimising = stage("optimising graphs");
@@ -260,7 +287,7 @@ impl Executor {
             inputs: traced.inputs,
             results: traced.results,
             estimate: (!compiled).then(|| Estimate::of(&graph)),
-            graph,
+            graph: Rc::new(graph),
             watched,
             plan: RefCell::new(None),
             mesh,
@@ -269,6 +296,7 @@ impl Executor {
             dry,
         });
         self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());
+        called::made(start.elapsed());
         Ok(entry)
     }
 
@@ -335,6 +363,17 @@ impl Executor {
         self.reported(d, span)
     }
 
+    /// Shows warnings of a region, once for a place; what the library does is no concern of who uses it.
+    fn warn(&self, unit: usize, warnings: &[Diagnostic]) {
+        let mut warned = self.warned.borrow_mut();
+        let new = |d: &&Diagnostic| !self.library.contains(&d.span.item) && warned.insert(d.span);
+        let new: Vec<Diagnostic> = warnings.iter().filter(new).cloned().collect();
+        if !new.is_empty() {
+            let style = self.backend.options().style;
+            render(&mut std::io::stderr().lock(), &new, &Texts(&self.units[unit].sources), style);
+        }
+    }
+
     /// Reports what is wrong in a region; in the standard library with the call that led there.
     fn reported(&self, mut d: Diagnostic, span: u32) -> RunError {
         let call = self.span_of(span);
@@ -386,7 +425,9 @@ impl Executor {
                 MeshError::Devices(n) => self.report(vec![too_many_devices(n, self.span_of(span))], span),
             });
         }
-        let patience = entry.estimate.map_or(Duration::ZERO, |e| entry.history.patience(&e));
+        // A profile is of kernels.
+        let waits = entry.estimate.filter(|_| !profile::of_kernels());
+        let patience = waits.map_or(Duration::ZERO, |e| entry.history.patience(&e));
         if entry.plan.borrow().is_none() && entry.interpreted.get() < patience {
             let start = Instant::now();
             let outputs = self.interpret(&entry.graph, &args, span)?;
@@ -400,6 +441,7 @@ impl Executor {
             None => match planned(&self.backend, &entry.graph) {
                 Ok(plan) => {
                     entry.history.compiled(start.elapsed());
+                    called::made(start.elapsed());
                     entry.plan.borrow_mut().insert(Rc::new(plan)).clone()
                 }
                 // Without a compiler every graph can still be interpreted.
@@ -464,6 +506,10 @@ impl RegionExec for Executor {
         let result = catch_unwind(AssertUnwindSafe(|| self.call_here(region, args, span)));
         result.unwrap_or_else(|_| Err(RunError::new(999, "the bug above was met here, while this ran", span)))
     }
+
+    fn measured(&mut self, measured: &Measured) -> Vec<String> {
+        self.profiler.as_ref().map(|lines| lines(measured)).unwrap_or_default()
+    }
 }
 
 impl Executor {
@@ -477,6 +523,7 @@ impl Executor {
         for arg in &args {
             describe(arg, &mut self.key, &mut leaves);
         }
+        let begun = called::begin(|| leaves.iter().map(Leaf::fingerprint).collect());
         let entry = self.entry(region, &args, &leaves, span)?;
         // The leaves hold what the arguments held; tensors that no one else has may be reused.
         drop(args);
@@ -487,10 +534,27 @@ impl Executor {
         let addresses = &self.closures;
         let mut build = Build { outputs: &outputs, leaves: &leaves, known: &known, addresses, failed: None };
         let results = entry.results.iter().map(|t| build.value(t)).collect();
+        if let Some(begun) = begun {
+            let (unit, position) = self.regions[region as usize];
+            let body = &self.units[unit].regions[position];
+            let (site, on_mesh) = (self.span_of(span), entry.mesh.is_some());
+            let (name, graph) = (&body.name, &entry.graph);
+            let inputs = entry.inputs.iter().map(leaf_of);
+            let at = called::Region { number: region, name, span: body.span, site, graph, on_mesh };
+            called::end_of(begun, &at, inputs);
+        }
         match build.failed.take() {
             None => Ok(results),
             Some(d) => Err(self.report(vec![*d], span)),
         }
+    }
+}
+
+/// The leaf that an input is; `None` where it is computed of several.
+fn leaf_of(source: &InputSource) -> Option<usize> {
+    match source {
+        InputSource::Tensor(leaf) => Some(*leaf as usize),
+        InputSource::Scalar(_) => None,
     }
 }
 
@@ -595,65 +659,6 @@ fn closures_in(arg: &HostValue, out: &mut Vec<usize>) {
     }
 }
 
-/// A scalar or a tensor of the arguments.
-enum Leaf {
-    Scalar(Known),
-    Tensor(Tensor),
-    /// Moved into the call.
-    Gone,
-}
-
-/// Appends what must agree for an entry to serve: structure, shapes, dtypes, strings; and the
-/// leaves in depth-first order.
-fn describe(arg: &HostValue, key: &mut Vec<u64>, leaves: &mut Vec<Leaf>) {
-    match arg {
-        HostValue::Int(n) => leaves.push(Leaf::Scalar(Known::Int(*n))),
-        HostValue::Float(x) => leaves.push(Leaf::Scalar(Known::Float(*x))),
-        HostValue::Bool(b) => leaves.push(Leaf::Scalar(Known::Bool(*b))),
-        HostValue::None => key.push(0),
-        HostValue::DType(d) => key.push(*d as u64),
-        HostValue::Str(s) => describe_text(s, key),
-        HostValue::Tensor(t) => {
-            key.push((t.dtype as u64) << 32 | t.shape.len() as u64);
-            key.extend(&t.shape);
-            if let Some(parts) = &t.parts {
-                describe_text(&parts.layout.describe(t.shape.len()), key);
-            }
-            leaves.push(Leaf::Tensor(t.clone()));
-        }
-        HostValue::List(items) | HostValue::Record(items) => {
-            key.push(items.len() as u64);
-            items.iter().for_each(|i| describe(i, key, leaves));
-        }
-        HostValue::Dict(entries) => {
-            key.push(entries.len() as u64);
-            for (k, v) in entries {
-                match k {
-                    HostKey::Int(i) => key.push(*i as u64),
-                    HostKey::Str(s) => describe_text(s, key),
-                }
-                describe(v, key, leaves);
-            }
-        }
-        HostValue::Closure(code, captures) => {
-            key.push(*code as u64);
-            captures.iter().for_each(|c| describe(c, key, leaves));
-        }
-    }
-}
-
-fn describe_text(s: &str, key: &mut Vec<u64>) {
-    key.push(s.len() as u64);
-    key.extend(s.as_bytes().chunks(8).map(|c| c.iter().fold(0u64, |n, &b| n << 8 | u64::from(b))));
-}
-
-fn key(k: &HostKey) -> Key {
-    match k {
-        HostKey::Int(i) => Key::Int(*i),
-        HostKey::Str(s) => Key::Str(s.clone()),
-    }
-}
-
 /// Arguments that a result hands back.
 fn kept_arguments(t: &Template) -> Vec<u32> {
     match t {
@@ -712,6 +717,7 @@ impl Build<'_> {
                 let pairs = entries.iter().map(|(k, t)| {
                     let key = match k {
                         Key::Int(i) => HostKey::Int(*i),
+                        Key::Bool(b) => HostKey::Bool(*b),
                         Key::Str(s) => HostKey::Str(s.clone()),
                     };
                     (key, self.value(t))

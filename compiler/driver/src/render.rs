@@ -57,7 +57,7 @@ const NAMED: usize = 10;
 const DRAWN: usize = 100;
 
 /// How diagnostics are shown.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     pub color: bool,
     pub json: bool,

@@ -13,7 +13,6 @@ mod saved;
 pub mod state;
 pub mod directive;
 pub mod complete;
-pub mod signature;
 pub mod edit;
 
 use crate::program::Setup;
@@ -56,7 +55,7 @@ fn terminal(setup: &Setup) -> u8 {
         }
     };
     let mut state = State::new(setup, false);
-    editor.know(complete::Known::of(&state), signature::Signatures::of(&state));
+    editor.know(&state);
     if !setup.global.quiet {
         println!("Tessera {}. `:help` lists the commands, Ctrl-D leaves.", env!("CARGO_PKG_VERSION"));
     }
@@ -74,7 +73,7 @@ fn terminal(setup: &Setup) -> u8 {
                 Outcome::Exit(code) => return code,
             }
         }
-        editor.know(complete::Known::of(&state), signature::Signatures::of(&state));
+        editor.know(&state);
     }
 }
 

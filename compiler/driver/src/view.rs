@@ -127,7 +127,7 @@ pub fn view(setup: &Setup, asked: Asked) -> u8 {
 fn quiet(setup: &Setup) -> Setup {
     let style = Style { color: false, json: true, quiet: false };
     let (global, stack_bytes) = (setup.global.clone(), setup.stack_bytes);
-    Setup { global, style, stack_bytes, profile: None, held: Some(Default::default()) }
+    Setup { global, style, stack_bytes, profile: None, gate: None, held: Some(Default::default()) }
 }
 
 /// What was told, an object each.

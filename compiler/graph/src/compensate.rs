@@ -83,7 +83,7 @@ impl Build for Adder<'_> {
     fn push(&mut self, prim: Prim, operands: &[Id], shape: Vec<u64>, dtype: DType) -> Id {
         let operands = operands.iter().map(|id| NodeId(id.0)).collect();
         let of = &self.like.origin;
-        let origin = Origin { span: of.span, reason: Some(Reason::Pass("compensate")), kernel: of.kernel };
+        let origin = Origin { reason: Some(Reason::Pass("compensate")), ..of.clone() };
         let (ty, policy) = (NodeType::new(shape, dtype), self.like.policy);
         Id(self.graph.push(Node { prim, operands, ty, results: vec![], origin, policy }).0)
     }

@@ -233,7 +233,7 @@ impl Fuser<'_> {
             }
             // A view of something stored is read through; a view of computed values as well,
             // which then are computed where they are read.
-            Role::View => self.view_is_free(id, members),
+            Role::View => self.view_is_free(id, members) && !(kind == GroupKind::Dot && self.is_turned(id, members)),
             Role::Element => {
                 let meets = || !self.transforms(members) || self.is_on_one_side(id, members) && !self.draws(id);
                 (inside || self.is_cheap(id)) && self.reads_once(id, kind, members) && meets()
@@ -334,6 +334,43 @@ impl Fuser<'_> {
             }
             _ => false,
         }
+    }
+
+    /// A view that turns the last dim of what it reads away from the rows that a product reads: it would get one element at a
+    /// time, each from another place. A copy goes by blocks.
+    fn is_turned(&self, id: NodeId, members: &BTreeSet<NodeId>) -> bool {
+        let n = self.g.node(id);
+        let Prim::Transpose { perm } = &n.prim else { return false };
+        let from = &self.g.ty(n.operands[0]).shape;
+        let last = (0..from.len()).rfind(|&d| from[d] > 1);
+        let at = perm.iter().position(|&d| Some(d) == last);
+        at.is_some_and(|at| n.ty.shape[at + 1..].iter().any(|&s| s > 1) && self.is_scattered(id, at, false, members))
+    }
+
+    /// Whether a product reads neighbours along dim `at` of a node far from one another: they are in rows of windows, or of a
+    /// dim that is `joined` with others behind it.
+    fn is_scattered(&self, id: NodeId, at: usize, joined: bool, members: &BTreeSet<NodeId>) -> bool {
+        let shape = &self.g.ty(id).shape;
+        self.readers[id.0 as usize].iter().filter(|r| members.contains(r)).any(|&r| {
+            let n = self.g.node(r);
+            match &n.prim {
+                Prim::Transpose { perm } => {
+                    perm.iter().position(|&d| d == at).is_some_and(|at| self.is_scattered(r, at, joined, members))
+                }
+                Prim::Pad { .. } | Prim::Slice { .. } => self.is_scattered(r, at, joined, members),
+                Prim::Reshape => match dim_after(shape, &n.ty.shape, at) {
+                    Some((to, last)) => self.is_scattered(r, to, joined || !last, members),
+                    None => false,
+                },
+                // The dims before an image are steps of the product.
+                Prim::Windows { .. } => shape[at + 1..].iter().any(|&s| s > 1),
+                Prim::Dot { .. } => {
+                    let sides = [(n.operands[0], 2), (n.operands[1], 1)];
+                    joined && sides.contains(&(id, shape.len() - at))
+                }
+                _ => false,
+            }
+        })
     }
 
     /// A broadcast of one element to each row of many: the loop over a row leaves it outside.
@@ -521,6 +558,20 @@ impl Fuser<'_> {
         }
         Group { kind, members, inputs, scalars, roots: vec![root] }
     }
+}
+
+/// Where dim `at` of `from` is in `to`, which has the same elements, and whether it is the last one of the dims that are
+/// joined there; `None` where it is divided.
+fn dim_after(from: &[u64], to: &[u64], at: usize) -> Option<(usize, bool)> {
+    let behind: u64 = from[at + 1..].iter().product();
+    let mut inner = 1;
+    for (d, &n) in to.iter().enumerate().rev() {
+        if n > 1 && inner <= behind && behind * from[at] <= inner * n {
+            return Some((d, inner == behind));
+        }
+        inner *= n;
+    }
+    None
 }
 
 /// Whether every dim of `from` is some dims of `to`, or part of one: its index is then an index

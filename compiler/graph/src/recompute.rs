@@ -22,7 +22,7 @@ use crate::place_buffers::{Life, lives, place_buffers};
 use choose::{Choice, Effort, Scene};
 use std::collections::BTreeSet;
 use tessera_base::Span;
-use tessera_ir::graph::Graph;
+use tessera_ir::graph::{Calls, Graph};
 use tessera_ir::group::Partition;
 use tessera_ir::prim::row;
 
@@ -41,6 +41,7 @@ pub struct Measured {
 #[derive(Clone, PartialEq, Debug)]
 pub struct GivenUp {
     pub span: Span,
+    pub calls: Calls,
     pub op: String,
     /// Operations that are computed again for it.
     pub steps: usize,
@@ -125,7 +126,14 @@ pub fn within(old: &Graph, bound: u64, measure: &dyn Fn(&Graph) -> Option<Measur
 fn given_up(g: &Graph, choice: &Choice) -> GivenUp {
     let node = g.node(choice.value);
     let op = row(&node.prim).word().into_owned();
-    GivenUp { span: node.origin.span, op, steps: choice.steps.len(), saved: choice.saved, cost: choice.cost }
+    GivenUp {
+        span: node.origin.span,
+        calls: node.origin.calls.clone(),
+        op,
+        steps: choice.steps.len(),
+        saved: choice.saved,
+        cost: choice.cost,
+    }
 }
 
 #[cfg(test)]

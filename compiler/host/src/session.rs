@@ -102,6 +102,9 @@ impl Session {
         let loaded = Loaded { position: self.programs.len(), region_base: self.regions, span_base: self.spans };
         self.spans += program.spans.len() as u32;
         self.regions += program.regions.len() as u32;
+        for (at, f) in program.fns.iter().enumerate() {
+            self.context.name_function(compiled.address(FnId(at as u32)) as usize, &f.name);
+        }
         self.programs.push(compiled);
         Ok(loaded)
     }
@@ -188,6 +191,9 @@ fn info(ty: &HostType) -> TypeInfo {
         HostType::Tuple(items) => TypeInfo::Tuple(items.iter().map(|t| t.0).collect()),
         HostType::Struct { name, fields } => {
             TypeInfo::Struct { name: name.clone(), fields: fields.iter().map(|(n, t)| (n.clone(), t.0)).collect() }
+        }
+        HostType::Function { shown, captures } => {
+            TypeInfo::Function { shown: shown.clone(), captures: captures.iter().map(|t| t.0).collect() }
         }
         HostType::Fn { params, ret } => TypeInfo::Fn { params: params.iter().map(|t| t.0).collect(), ret: ret.0 },
     }

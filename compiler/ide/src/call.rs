@@ -99,13 +99,44 @@ pub fn writing(cx: &Analysis, file: FileId, byte: usize) -> Option<Writing> {
     }
 }
 
+/// What is still to be written of a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rest {
+    /// The parameters that have no argument yet, as they are declared.
+    pub left: Vec<String>,
+    /// The last argument is begun.
+    pub begun: bool,
+}
+
+/// What is still to be written of the call whose bracket is the innermost one that is open at a byte of a file.
+pub fn rest(cx: &Analysis, file: FileId, byte: usize) -> Option<Rest> {
+    let text = cx.text(file);
+    let tokens = before(cx, file, byte)?;
+    let open = open_bracket(&tokens).filter(|i| tokens[*i].kind == Tok::LParen)?;
+    let call = cx.call(&callee(cx, file, &text, &tokens, open)?)?;
+    let args = arguments(&tokens[open + 1..]);
+    let given: Vec<&str> = args.iter().filter_map(|arg| name_of(arg, &text)).collect();
+    let positional = args.iter().filter(|arg| !arg.is_empty() && name_of(arg, &text).is_none()).count();
+    let left = call.params.iter().enumerate().filter(|(i, p)| {
+        let taken = !p.keyword_only && *i < positional || given.contains(&p.name.as_str());
+        !taken
+    });
+    let left = left.map(|(_, p)| p.text.clone()).collect();
+    Some(Rest { left, begun: args.last().is_some_and(|arg| !arg.is_empty()) })
+}
+
+/// The parameter that an argument names.
+fn name_of<'t>(arg: &[Token], text: &'t str) -> Option<&'t str> {
+    match arg {
+        [name, equals, ..] if name.kind == Tok::Name && equals.kind == Tok::Assign => Some(name.text(text)),
+        _ => None,
+    }
+}
+
 /// The parameter that the last of some arguments belongs to.
 fn active(call: &Call, text: &str, args: &[Token]) -> Option<usize> {
     let args = arguments(args);
-    let name = |arg: &[Token]| match arg {
-        [name, equals, ..] if name.kind == Tok::Name && equals.kind == Tok::Assign => Some(name.text(text)),
-        _ => None,
-    };
+    let name = |arg: &[Token]| name_of(arg, text);
     let place = |name: &str| call.params.iter().position(|p| p.name == name);
     let (last, before) = args.split_last()?;
     if let Some(name) = name(last) {

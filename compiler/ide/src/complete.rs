@@ -252,7 +252,10 @@ fn of_file(cx: &Analysis, id: FileId) -> Vec<Completion> {
 }
 
 fn of_module(cx: &Analysis, item: Item, module: &std::sync::Arc<str>) -> Vec<Completion> {
-    let names: BTreeSet<String> = tessera_infer::members::members(module).into_iter().collect();
+    let mut names: BTreeSet<String> = tessera_infer::members::members(module).into_iter().collect();
+    if let Some(file) = cx.file(item.file(cx.db)) {
+        names.extend(tessera_infer::check::modules::in_folder(cx.db, file, module));
+    }
     let of = Symbol::Module(module.clone());
     let one = |name: String| Some(of_symbol(cx, &name, &cx.member(item, &of, &name, &[])?));
     names.into_iter().filter_map(one).collect()

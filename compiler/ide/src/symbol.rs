@@ -227,7 +227,12 @@ impl Analysis<'_> {
         }
         match self.file(file)?.imports(self.db).get(&dotted) {
             Some(Target::File(id)) => Some(Symbol::File(*id)),
-            _ => tessera_infer::members::members(&dotted).first().map(|_| Symbol::Module(dotted.clone())),
+            _ => {
+                let of = self.file(file)?;
+                let known = !tessera_infer::members::members(&dotted).is_empty()
+                    || !modules::in_folder(self.db, of, &dotted).is_empty();
+                known.then(|| Symbol::Module(dotted.clone()))
+            }
         }
     }
 

@@ -44,11 +44,11 @@ pub struct Imports<'a> {
 
 /// What is careless in an item by itself: variables and new values that nothing reads, statements that are never reached,
 /// expressions that are mistaken for others.
-pub fn of_item(stmts: &[Stmt], names: &Names) -> Vec<Diagnostic> {
+pub fn of_item(stmts: &[Stmt], names: &Names, text: &str) -> Vec<Diagnostic> {
     let mut out = vec![];
     unread_variables(stmts, names, &mut out);
     out.extend(lost_values(stmts, names));
-    out.extend(mistaken(stmts));
+    out.extend(mistaken(stmts, text));
     unreached(stmts, &mut out);
     out
 }
@@ -216,6 +216,9 @@ pub fn without_effect(e: &Expr, value: &TExpr) -> Option<Diagnostic> {
     (pure && value.ty != Ty::None).then(|| match &e.kind {
         ExprKind::Compare { rest, .. } if matches!(rest[..], [(CmpOp::Eq, _)]) => {
             d().help("`=` binds a name, and `assert` demands that it holds")
+        }
+        ExprKind::Name(name) if matches!(value.ty, Ty::FnRef(_)) => {
+            d().help(format!("a function runs where it is called: `{name}(…)`"))
         }
         _ => d().help("bind it to a name, print it, or leave it out"),
     })

@@ -1,17 +1,41 @@
 //! Expressions that mean something else in other libraries, and are right here by chance: pairs that are rows of one tensor
-//! (W0111), axes that exchange nothing (W0112); and comparisons of what is computed with a float that no computation gives (W0113).
+//! (W0111), axes that exchange nothing (W0112); comparisons of what is computed with a float that no computation gives (W0113), and
+//! f-strings without a value (W0114).
 
-use tessera_base::{Code, Diagnostic};
+use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::{TExpr, TKind};
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::*;
+use tessera_grammar::token::{Tok, lex};
 use tessera_resolve::syntax::each_expr;
 
-/// W0113 in an item.
-pub fn mistaken(stmts: &[Stmt]) -> Vec<Diagnostic> {
+/// W0113 and W0114 in an item, whose text is given.
+pub fn mistaken(stmts: &[Stmt], text: &str) -> Vec<Diagnostic> {
     let mut out = vec![];
-    each_expr(stmts, &mut |e| out.extend(compares_a_float(e)));
+    each_expr(stmts, &mut |e| {
+        out.extend(compares_a_float(e));
+        out.extend(has_no_value(e, text));
+    });
     out
+}
+
+/// W0114: an f-string with nothing in braces.
+fn has_no_value(e: &Expr, text: &str) -> Option<Diagnostic> {
+    let ExprKind::FStr(parts) = &e.kind else { return None };
+    if parts.iter().any(|p| matches!(p, FPart::Value { .. })) {
+        return None;
+    }
+    let d = Diagnostic::new(Code::W0114, e.span, "this f-string has no value in it");
+    let written = text.get(e.span.start as usize..e.span.end as usize)?;
+    let letter = written.find(['f', 'F'])?;
+    let prefix = written.find(['"', '\''])?;
+    // Of several strings side by side, and where braces are doubled, more than a letter would change.
+    let alone = lex(written).iter().filter(|t| matches!(t.kind, Tok::FStart | Tok::Str)).count() == 1;
+    if letter > prefix || !alone || written.contains(['{', '}']) {
+        return Some(d.help("write values as `{x}`, or leave the `f` out"));
+    }
+    let start = e.span.start + letter as u32;
+    Some(d.fix("leave the `f` out", Span { start, end: start + 1, ..e.span }, ""))
 }
 
 /// W0112: `x.transpose(0, 1)` of a tensor, which lists the axes in the order that they have.

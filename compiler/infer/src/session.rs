@@ -695,13 +695,6 @@ impl Session {
         Some(text.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(':').to_owned())
     }
 
-    /// What a file defines, by name.
-    pub fn members(&self, id: FileId) -> Vec<String> {
-        let Some(file) = db::file_of(&self.db, id) else { return vec![] };
-        let scope = db::scope(&self.db, file);
-        scope.names.keys().chain(&scope.variables).map(|n| n.to_string()).collect()
-    }
-
     /// The functions, structs, modules and other names that the next input can use, sorted.
     pub fn names(&self) -> Vec<(Arc<str>, Entity)> {
         let scope = self.now.before.iter().flat_map(|b| &b.scope.names);

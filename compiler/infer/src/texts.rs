@@ -51,7 +51,7 @@ fn read(id: ItemId, text: &str) -> Read {
         StmtKind::Struct(def) => Some(def.clone()),
         _ => None,
     });
-    let careless = careless::of_item(&syntax.stmts, &names).into();
+    let careless = careless::of_item(&syntax.stmts, &names, text).into();
     let (syntax, functions, names) = (Arc::new(syntax), Arc::new(functions), Arc::new(names));
     Read { syntax, functions, names, outside, facts, signature, struct_def, careless }
 }

@@ -236,6 +236,7 @@ impl Results<'_> {
                 let entry = |(k, t): &(Key, Template)| {
                     let key = match k {
                         Key::Int(n) => HostKey::Int(*n),
+                        Key::Bool(b) => HostKey::Bool(*b),
                         Key::Str(s) => HostKey::Str(s.clone()),
                     };
                     Ok((key, self.value(t)?))

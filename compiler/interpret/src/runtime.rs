@@ -18,7 +18,12 @@ impl Machine<'_> {
 
     pub fn given(&mut self, value: &Value, ty: &Ty) -> Given {
         let ty = self.type_id(ty);
-        Given::Value(value.passed(&mut self.closures), ty)
+        let from = self.closures.len();
+        let passed = value.passed(&mut self.closures);
+        for (at, (inst, _)) in self.closures.iter().enumerate().skip(from) {
+            self.context.name_function(at, &self.program.insts[inst.0 as usize].name);
+        }
+        Given::Value(passed, ty)
     }
 
     pub fn given_type(&mut self, ty: &Ty) -> Given {

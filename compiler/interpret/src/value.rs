@@ -39,6 +39,7 @@ pub enum Leaf {
 fn known(key: &HostKey) -> Key {
     match key {
         HostKey::Int(n) => Key::Int(*n),
+        HostKey::Bool(b) => Key::Bool(*b),
         HostKey::Str(s) => Key::Str(s.clone()),
     }
 }
@@ -47,6 +48,7 @@ fn known(key: &HostKey) -> Key {
 pub fn key_value(key: &HostKey) -> Value {
     match key {
         HostKey::Int(n) => Value::Int(*n),
+        HostKey::Bool(b) => Value::Bool(*b),
         HostKey::Str(s) => Value::Str(s.clone()),
     }
 }
@@ -74,7 +76,7 @@ impl Value {
     pub fn key(&self) -> Option<HostKey> {
         match self {
             Value::Int(n) => Some(HostKey::Int(*n)),
-            Value::Bool(b) => Some(HostKey::Int(i64::from(*b))),
+            Value::Bool(b) => Some(HostKey::Bool(*b)),
             Value::Str(s) => Some(HostKey::Str(s.clone())),
             _ => None,
         }

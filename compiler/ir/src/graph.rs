@@ -85,13 +85,25 @@ pub enum Reason {
     Memory(u32),
 }
 
+/// Where the calls stand that led to a place, outermost first. What one call computes shares them.
+pub type Calls = Arc<[Span]>;
+
 /// Where a node comes from.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Origin {
     pub span: Span,
+    /// The calls that were traced into the graph to get there. No meaning, text or key has them.
+    pub calls: Calls,
     pub reason: Option<Reason>,
     /// The kernel that the node belongs to, by position in [`Graph::kernels`].
     pub kernel: Option<u32>,
+}
+
+impl Origin {
+    /// Of what a pass makes in place of a node, in no kernel of the program's.
+    pub fn of_pass(&self, name: &'static str) -> Origin {
+        Origin { reason: Some(Reason::Pass(name)), kernel: None, ..self.clone() }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]

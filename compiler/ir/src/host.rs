@@ -41,12 +41,17 @@ pub enum HostType {
     DType,
     Tensor,
     List(TypeId),
-    /// Keys are strings or ints.
+    /// Keys are strings, ints or bools.
     Dict(TypeId, TypeId),
     Tuple(Vec<TypeId>),
     Struct {
         name: Arc<str>,
         fields: Vec<(Arc<str>, TypeId)>,
+    },
+    /// One particular function: how it prints, and the values that it captures, which lie as those of a tuple do.
+    Function {
+        shown: Arc<str>,
+        captures: Vec<TypeId>,
     },
     Fn {
         params: Vec<TypeId>,

@@ -322,6 +322,39 @@ pub fn delinear(at: &Index, shape: &[u64], ranges: Ranges) -> Vec<Index> {
     out
 }
 
+/// The index into `to` that stands for `at`, an index into `from`, of as many elements in row-major order. Dims that become
+/// others by themselves are divided by themselves: an index that leaves its dim, as padding has it, moves no other dim.
+pub fn regrouped(at: &[Index], from: &[u64], to: &[u64], ranges: Ranges) -> Vec<Index> {
+    if from.contains(&0) {
+        return delinear(&linear(at, &row_major(from)), to, ranges);
+    }
+    let (mut out, mut i, mut j) = (vec![], 0, 0);
+    while j < to.len() {
+        if to[j] == 1 {
+            out.push(Index::default());
+            j += 1;
+            continue;
+        }
+        let (first, mut last) = (i, j + 1);
+        let (mut here, mut there) = (1, to[j]);
+        while here != there {
+            if here < there {
+                assert!(i < from.len(), "a reshape keeps the number of elements: {from:?} to {to:?}");
+                here *= from[i];
+                i += 1;
+            } else {
+                assert!(last < to.len(), "a reshape keeps the number of elements: {from:?} to {to:?}");
+                there *= to[last];
+                last += 1;
+            }
+        }
+        let flat = linear(&at[first..i], &row_major(&from[first..i]));
+        out.extend(delinear(&flat, &to[j..last], ranges));
+        j = last;
+    }
+    out
+}
+
 fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
@@ -437,6 +470,23 @@ mod tests {
         let x = v(3);
         let parts = delinear(&x, &[5, 4, 5], &ranges);
         assert_eq!(linear(&parts, &row_major(&[5, 4, 5])), x);
+    }
+
+    #[test]
+    fn dims_that_become_others_are_divided_by_themselves() {
+        // Padding leaves its dim by two on both sides.
+        let at = [v(0), v(1).offset(-2), v(2), v(3)];
+        assert_eq!(regrouped(&at, &[6, 4, 16, 100], &[1, 6, 1, 4, 1600], &ranges), {
+            let joined = v(2).times(100).plus(&v(3));
+            vec![Index::default(), v(0), Index::default(), v(1).offset(-2), joined]
+        });
+        let at = [v(0), v(3)];
+        assert_eq!(regrouped(&at, &[6, 100], &[2, 3, 5, 20], &ranges), {
+            let (a, b) = (v(0).div_mod(3, &ranges), v(3).div_mod(20, &ranges));
+            vec![a.0, a.1, b.0, b.1]
+        });
+        assert_eq!(regrouped(&[], &[], &[1, 1], &ranges), vec![Index::default(); 2]);
+        assert_eq!(regrouped(&[v(0)], &[1], &[], &ranges), vec![]);
     }
 
     #[test]

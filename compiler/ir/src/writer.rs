@@ -1,6 +1,6 @@
 //! Adding nodes to a graph on behalf of a derivative, and what the rule of a primitive is given for it.
 
-use crate::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
+use crate::graph::{Calls, Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_base::{DType, Span};
 use tessera_ops::prim::{Prim, Scalar};
 use tessera_ops::surface::{Body, Build, Derivative, Id, Loop, expand};
@@ -9,6 +9,7 @@ use tessera_ops::surface::{Body, Build, Derivative, Id, Loop, expand};
 pub struct Writer<'g> {
     pub graph: &'g mut Graph,
     pub span: Span,
+    pub calls: Calls,
     pub policy: Policy,
     /// Marks computations that are kept apart from equal ones.
     pub again: Option<u32>,
@@ -47,8 +48,8 @@ impl Build for Writer<'_> {
         let operands: Vec<NodeId> =
             [l.carry, l.sequences, l.constants].into_iter().flatten().map(|id| NodeId(id.0)).collect();
         let rows = l.carry.len()..l.carry.len() + l.sequences.len();
-        let mut w =
-            Writer { graph: &mut inside, span: self.span, policy: self.policy, again: None, kernel: self.kernel };
+        let (span, calls) = (self.span, self.calls.clone());
+        let mut w = Writer { span, calls, kernel: self.kernel, ..Writer::new(&mut inside, self.policy) };
         let mut inputs = vec![];
         for (i, operand) in operands.iter().enumerate() {
             let ty = self.graph.ty(*operand);
@@ -77,11 +78,21 @@ impl Build for Writer<'_> {
     }
 }
 
-impl Writer<'_> {
+impl<'g> Writer<'g> {
+    /// A way to add nodes that come from nowhere.
+    pub fn new(graph: &'g mut Graph, policy: Policy) -> Writer<'g> {
+        Writer { graph, span: Span::NONE, calls: Calls::default(), policy, again: None, kernel: None }
+    }
+
+    /// A way to add nodes that come from where another one does.
+    pub fn of(graph: &'g mut Graph, origin: &Origin, policy: Policy) -> Writer<'g> {
+        Writer { span: origin.span, calls: origin.calls.clone(), ..Writer::new(graph, policy) }
+    }
+
     /// Adds a node; `results` are the types of one with several.
     pub fn node(&mut self, prim: Prim, operands: Vec<NodeId>, ty: NodeType, results: Vec<NodeType>) -> NodeId {
         let reason = Some(self.again.map_or(Reason::Derivative, Reason::Again));
-        let origin = Origin { span: self.span, reason, kernel: self.kernel };
+        let origin = Origin { span: self.span, calls: self.calls.clone(), reason, kernel: self.kernel };
         self.graph.push(Node { prim, operands, ty, results, origin, policy: self.policy })
     }
 

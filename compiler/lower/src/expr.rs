@@ -292,7 +292,7 @@ impl Body<'_, '_> {
 
     /// The captured values in a function value of singleton type.
     fn captured(&mut self, value: HExpr, span: Span) -> Vec<HExpr> {
-        let HostType::Tuple(types) = self.cx.types.get(value.ty).clone() else { return vec![] };
+        let HostType::Function { captures: types, .. } = self.cx.types.get(value.ty).clone() else { return vec![] };
         types
             .iter()
             .enumerate()

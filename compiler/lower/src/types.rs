@@ -42,7 +42,10 @@ impl Types {
                 name: s.name.clone(),
                 fields: s.fields.iter().map(|(n, t)| (n.clone(), self.erase(t))).collect(),
             },
-            Ty::FnRef(r) => HostType::Tuple(r.captures.iter().map(|(_, t)| self.erase(t)).collect()),
+            Ty::FnRef(r) => HostType::Function {
+                shown: ty.to_string().into(),
+                captures: r.captures.iter().map(|(_, t)| self.erase(t)).collect(),
+            },
             Ty::Fn(ps, r) => HostType::Fn { params: ps.iter().map(|t| self.erase(t)).collect(), ret: self.erase(r) },
         };
         self.intern(host)

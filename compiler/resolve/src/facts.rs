@@ -43,6 +43,10 @@ impl Import {
                 let dotted = member.as_ref().map(|m| format!("{}.{m}", self.module));
                 dotted.and_then(|d| from_std(&d)).map(Arc::from).into_iter().collect()
             }
+            // `from a.b import c` where `a.b` is a folder.
+            (Some(member), root) if root != "std" => {
+                vec![self.module.clone(), format!("{}.{member}", self.module).into()]
+            }
             _ => vec![self.module.clone()],
         }
     }
@@ -74,6 +78,8 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
     out.std_modules.extend(out.imports.iter().find(imported).map(|_| Arc::from(CALLS)));
     let pipeline = |i: &&Import| is_pipeline(&i.module, i.member.as_deref().unwrap_or(""));
     out.std_modules.extend(out.imports.iter().find(pipeline).map(|_| Arc::from(STAGES)));
+    let profile = |i: &&Import| is_profile(&i.module, i.member.as_deref().unwrap_or(""));
+    out.std_modules.extend(out.imports.iter().find(profile).map(|_| Arc::from(PROFILES)));
     each_expr(stmts, &mut |e| {
         if let ExprKind::Call { func, args } = &e.kind
             && matches!(last_name(func), Some("read_onnx" | "read_onnx_weights"))
@@ -94,6 +100,9 @@ pub fn item_facts(stmts: &[Stmt]) -> ItemFacts {
         if is_pipeline(module, &name.text) {
             out.std_modules.insert(STAGES.into());
         }
+        if is_profile(module, &name.text) {
+            out.std_modules.insert(PROFILES.into());
+        }
     });
     out
 }
@@ -107,6 +116,14 @@ pub const STAGES: &str = "std.parallel";
 /// Whether a member of a module makes pipelines; one that is imported whole may have another name.
 fn is_pipeline(module: &str, member: &str) -> bool {
     module == "dist" && matches!(member, "pipeline" | "")
+}
+
+/// The file that has the profiles of functions.
+pub const PROFILES: &str = "std.profile";
+
+/// Whether a member of a module profiles functions; one that is imported whole may have another name.
+fn is_profile(module: &str, member: &str) -> bool {
+    module == "graph" && matches!(member, "profile" | "")
 }
 
 /// Whether a member of a module may be given an operator as a function.

@@ -12,6 +12,7 @@ mod transform;
 mod atoms;
 mod attention;
 mod conv_windows;
+pub mod weighed;
 
 use tessera_base::DType;
 use tessera_ir::index::{Index, Var};
@@ -97,7 +98,7 @@ fn loops(s: &Schedule, machine: &Machine) -> Vec<Directive> {
     let axes = parallel_axes(s);
     let reduction = reduction(s);
     let mut out = vec![];
-    let (vector, lanes) = match vector_axis(s, &axes, &reduction) {
+    let (vector, lanes) = match vector_axes(s, &axes, &reduction).first().map(|(axis, _)| *axis) {
         Some(axis) if s.axes[axis.0 as usize].reduced => (Some(axis), LANES as u32),
         Some(axis) => {
             (Some(axis), if reduction.is_some() { register_lanes(s, machine) } else { lanes(s, axis, machine) })
@@ -325,7 +326,8 @@ fn load_cost(stride: Option<i64>) -> f64 {
     }
 }
 
-fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) -> Option<Var> {
+/// The axes that may run along the lanes, with what the accesses of an element cost then; the cheapest first.
+fn vector_axes(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) -> Vec<(Var, f64)> {
     let domains = s.domains();
     let accesses = |axis: Var| -> f64 {
         let loads = s.values.iter().enumerate().filter_map(|(i, v)| match &v.op {
@@ -346,21 +348,19 @@ fn vector_axis(s: &Schedule, axes: &[Var], reduction: &Option<(Var, Vec<Var>)>) 
         let n = s.extent(axis).max(1) as f64;
         (n / 16.0).ceil() * 16.0 / n
     };
-    let Some((r, domain)) = reduction else {
-        return axes.iter().copied().min_by(|a, b| (accesses(*a) * waste(*a)).total_cmp(&(accesses(*b) * waste(*b))));
+    let with_cost = |a: Var| (a, accesses(a) * waste(a));
+    let mut out: Vec<(Var, f64)> = match reduction {
+        None => axes.iter().copied().map(with_cost).collect(),
+        Some((r, domain)) => {
+            // Along the reduced axis lanes are the canonical ones; across it, 16 chains are kept per lane.
+            let along = (*r, with_cost(*r).1 + 4.0 / s.extent(*r).max(1) as f64);
+            let stored = |a: &Var| s.stores.iter().any(|st| st.at.stride(*a) == Some(1));
+            let across = domain.iter().copied().filter(|a| stored(a) || accesses(*a) < accesses(*r));
+            std::iter::once(along).chain(across.map(with_cost)).collect()
+        }
     };
-    // Along the reduced axis lanes are the canonical ones; across it, 16 chains are kept per lane.
-    let along = accesses(*r) * waste(*r) + 4.0 / s.extent(*r).max(1) as f64;
-    let across = domain
-        .iter()
-        .copied()
-        .filter(|a| s.stores.iter().any(|st| st.at.stride(*a) == Some(1)) || accesses(*a) < accesses(*r))
-        .map(|a| (a, accesses(a) * waste(a)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
-    match across {
-        Some((a, cost)) if cost < along => Some(a),
-        _ => Some(*r),
-    }
+    out.sort_by(|a, b| a.1.total_cmp(&b.1));
+    out
 }
 
 /// Another axis along which a load is contiguous that is strided along the vector axis.

@@ -14,6 +14,7 @@ mod hinted;
 pub mod estimate;
 pub mod grid;
 
+pub use choose::weighed;
 pub use hinted::of as hints;
 pub use machine::{gpu, host, reference};
 pub use tessera_ir::body::Refusal;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use tessera_base::{DType, Sharding};
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Reason};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Reason};
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Build, Id};
 
@@ -16,10 +16,6 @@ pub struct Adder<'a> {
 }
 
 impl Adder<'_> {
-    fn origin(&self) -> Origin {
-        Origin { span: self.like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None }
-    }
-
     /// States that a node holds what each device has summed, where their order decides the last bits.
     pub fn holds_summands(&mut self, id: Id) {
         let node = &mut self.graph.nodes[id.0 as usize];
@@ -54,7 +50,7 @@ impl Adder<'_> {
     /// A node whose type says how it lies.
     pub fn typed(&mut self, prim: Prim, operands: &[Id], ty: NodeType) -> Id {
         let operands = operands.iter().map(|id| NodeId(id.0)).collect();
-        let (origin, policy) = (self.origin(), self.like.policy);
+        let (origin, policy) = (self.like.origin.of_pass("shard"), self.like.policy);
         Id(self.graph.push(Node { prim, operands, ty, results: vec![], origin, policy }).0)
     }
 }

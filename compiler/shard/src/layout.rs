@@ -11,6 +11,7 @@
 //! a reader is known. It is made where it is read, from just those boxes of its operands, so that views
 //! of views move every element once. Windows, which have an element several times, are made where they are read too.
 
+pub mod split_dims;
 pub mod loop_carries;
 mod halo;
 
@@ -18,16 +19,13 @@ use crate::links::links;
 use crate::placement::{Placement, parts};
 use halo::{materialize_at, materialize_views, reaches, sources};
 use loop_carries::LoopLayout;
-use std::cmp::Reverse;
+use split_dims::{Operand, Weighed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Mesh, Monoid, Sharding, Span};
 use tessera_ir::graph::{Graph, Node, NodeId};
 use tessera_ir::links::Link;
 use tessera_ops::prim::Prim;
-
-/// From so many positions for each device on, blocks that are not all equal count as even.
-const EVEN: u64 = 4;
 
 /// The layouts of one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -150,6 +148,27 @@ pub fn lay_out_more(
     }
 }
 
+/// What was weighed for the dims that axes split, of the nodes of a graph that are laid out like this, outside of its loops.
+pub fn weighed(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Vec<Weighed> {
+    let mut out = vec![];
+    for (id, node) in g.ids().map(|id| (id, g.node(id))) {
+        if matches!(node.prim, Prim::Input(_) | Prim::Layout | Prim::Scan { .. } | Prim::Get { .. }) {
+            continue;
+        }
+        split_dims::of(g, node, mesh, &links(g, node), &operands(g, node, placed), &mut |axis, ways| {
+            if let [taken, second, ..] = *ways {
+                out.push(Weighed { node: id, axis: axis.to_owned(), taken, second });
+            }
+        });
+    }
+    out
+}
+
+fn operands<'a>(g: &Graph, node: &Node, placed: &'a [NodeLayout]) -> Vec<Operand<'a>> {
+    let operand = |&o: &NodeId| Operand { lies: &placed[o.0 as usize].result, source: sources(g, o) };
+    node.operands.iter().map(operand).collect()
+}
+
 /// The layouts of one node.
 fn node_layouts(
     g: &Graph,
@@ -160,12 +179,7 @@ fn node_layouts(
 ) -> NodeLayout {
     let links = links(g, node);
     let rank = node.ty.shape.len();
-    let mut result = Sharding { mesh: Some(mesh.clone()), dims: vec![vec![]; rank], partial: vec![] };
-    for (axis, size) in &mesh.axes {
-        if let Some(d) = choose(g, node, axis, *size, &links, placed, &result) {
-            result.dims[d].push(axis.clone());
-        }
-    }
+    let mut result = split_dims::of(g, node, mesh, &links, &operands(g, node, placed), &mut |_, _| {});
     keep_order(node, &links, placed, &mut result);
     result.partial = with_free(positions(g, node, mesh, placed, &result), at, &result);
     if let Prim::Rows { axis, from } = &node.prim
@@ -234,69 +248,6 @@ fn placed_rows(node: &Node, mesh: &Arc<Mesh>, result: Sharding, axis: usize, fro
     }
     let made = Materialization { at: result.clone().into(), operands: vec![Placement::Boxes(Arc::new(boxes))] };
     NodeLayout { result, made: vec![made], turn: None }
-}
-
-/// The dim of the result that an axis splits: the one that leaves the most bytes of the operands
-/// in place; where all that is split vanishes, the largest dim that such an operand gives.
-fn choose(
-    g: &Graph,
-    node: &Node,
-    axis: &str,
-    size: u64,
-    links: &[Vec<Link>],
-    placed: &[NodeLayout],
-    result: &Sharding,
-) -> Option<usize> {
-    let mut votes = vec![0u64; node.ty.shape.len()];
-    let mut vanishes = vec![false; node.operands.len()];
-    // Blocks of a joined or divided dim must be blocks of the other side.
-    let fits = |from: u64, to: usize| {
-        let parts = result.parts(to) * size;
-        from.is_multiple_of(parts) && node.ty.shape[to].is_multiple_of(parts)
-    };
-    for (i, o) in node.operands.iter().enumerate() {
-        let Some(dim) = placed[o.0 as usize].result.dim_of(axis) else { continue };
-        let bytes = g.ty(*o).bytes().unwrap_or(u64::MAX).max(1);
-        match links[i].get(dim) {
-            Some(Link::Pass(to) | Link::Reach(to, _)) => votes[*to] = votes[*to].saturating_add(bytes),
-            Some(Link::Blocks(to)) if fits(g.ty(*o).shape[dim], *to) => votes[*to] = votes[*to].saturating_add(bytes),
-            _ => vanishes[i] = true,
-        }
-    }
-    let moved = |to: usize| {
-        let has = |ls: &[Link]| {
-            ls.iter().any(|l| matches!(l, Link::Pass(d) | Link::Reach(d, _) | Link::Blocks(d) if *d == to))
-        };
-        let of = |i: usize| {
-            let bytes = g.ty(sources(g, node.operands[i])).bytes().unwrap_or(u64::MAX);
-            if has(&links[i]) { bytes / size } else { bytes }
-        };
-        (0..links.len()).filter(|i| vanishes[*i]).map(of).fold(0, u64::saturating_add)
-    };
-    let most = votes.iter().copied().max().unwrap_or(0);
-    if most > 0 {
-        return votes.iter().position(|v| *v == most);
-    }
-    // Evenly first; then what moves the least: of an operand that has the dim, only what lies elsewhere.
-    let mut best: Option<((bool, u64, Reverse<u64>), usize)> = None;
-    for (i, ls) in links.iter().enumerate().filter(|(i, _)| vanishes[*i]) {
-        for (d, link) in ls.iter().enumerate() {
-            let to = match link {
-                Link::Pass(to) | Link::Reach(to, _) => *to,
-                Link::Blocks(to) if fits(g.ty(node.operands[i]).shape[d], *to) => *to,
-                _ => continue,
-            };
-            let share = node.ty.shape[to] / result.parts(to).max(1);
-            // What goes along a dim is moved and comes back: there some devices may wait for the others.
-            let goes_along = ls.iter().any(|l| matches!(l, Link::Along(_))) && node.ty.shape[to] > 1;
-            let uneven = !share.is_multiple_of(size) && share < EVEN * size;
-            let rank = (uneven, moved(to), Reverse(share));
-            if (share >= size || goes_along) && best.is_none_or(|(least, _)| rank < least) {
-                best = Some((rank, to));
-            }
-        }
-    }
-    best.map(|b| b.1)
 }
 
 /// A dim split over several axes keeps the order that an operand has.

@@ -12,7 +12,7 @@ use crate::demand::Demand;
 use crate::layout::NodeLayout;
 use crate::tree::tree;
 use tessera_base::{DType, Mesh, Sharding, Span};
-use tessera_ir::graph::{Graph, Node, NodeId, Policy};
+use tessera_ir::graph::{Calls, Graph, Node, NodeId, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction, Scalar, Steps};
 use tessera_ops::surface::{Build, Id, expand};
@@ -21,6 +21,7 @@ use tessera_ops::surface::{Build, Id, expand};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Weighed {
     pub span: Span,
+    pub calls: Calls,
     /// The axes that split the contracted dim.
     pub axes: Vec<String>,
     /// Numbers that all devices together would send of sums, and of operands: what is less is done.
@@ -54,7 +55,8 @@ pub fn way(g: &Graph, node: &Node, mesh: &Mesh, placed: &[NodeLayout]) -> Option
         return None;
     }
     let [sums, operands] = moved(g, [left, right], axes, mesh, placed, nodes / parts.max(1));
-    let weighed = Weighed { span: node.origin.span, axes: axes.to_vec(), sums, operands };
+    let weighed =
+        Weighed { span: node.origin.span, calls: node.origin.calls.clone(), axes: axes.to_vec(), sums, operands };
     Some(Way { weighed, ordered, nodes })
 }
 

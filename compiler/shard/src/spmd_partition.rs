@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use tessera_base::{Mesh, Sharding};
-use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Reason};
+use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Reason};
 use tessera_ir::hints::KernelHints;
 use tessera_ir::prim::columns::Boxes;
 use tessera_ir::prim::{Site, counted, row};
@@ -335,7 +335,7 @@ impl<'a> Partitioner<'a> {
 
     /// What a device has of a value that lies elsewhere.
     fn nothing(&mut self, like: &Node, shape: Vec<u64>, operands: &[NodeId]) -> NodeId {
-        let origin = Origin { span: like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None };
+        let origin = like.origin.of_pass("shard");
         let (ty, value) = (NodeType::new(shape, like.ty.dtype), Scalar::zero(like.ty.dtype));
         let prim = Prim::Full { value };
         self.push_for(Node { prim, operands: vec![], ty, results: vec![], origin, policy: like.policy }, operands)
@@ -439,7 +439,7 @@ impl<'a> Partitioner<'a> {
             operands: vec![x],
             ty: NodeType::new(shape, node.ty.dtype),
             results: vec![],
-            origin: Origin { span: node.origin.span, reason: Some(Reason::Pass("shard")), kernel: None },
+            origin: node.origin.of_pass("shard"),
             policy: node.policy,
         })
     }

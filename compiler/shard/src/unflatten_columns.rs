@@ -6,7 +6,7 @@
 //! split like any dim, evenly or not. The graph of a device joins its own part ([`crate::spmd_partition`]).
 
 use std::collections::{BTreeSet, HashMap};
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin, Reason};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
 use tessera_ops::prim::{Prim, Steps};
 
 /// The graph, and the bodies of its loops, with the columns of products in the dims that they are joined from: a
@@ -109,7 +109,7 @@ impl Unflatten<'_> {
     }
 
     fn reshape(&mut self, like: &Node, from: NodeId, shape: Vec<u64>) -> NodeId {
-        let origin = Origin { span: like.origin.span, reason: Some(Reason::Pass("shard")), kernel: None };
+        let origin = like.origin.of_pass("shard");
         let (ty, policy) = (NodeType::new(shape, like.ty.dtype), like.policy);
         self.out.push(Node { prim: Prim::Reshape, operands: vec![from], ty, results: vec![], origin, policy })
     }

@@ -14,6 +14,7 @@ use tessera_ops::numbers::NumberOp;
 pub(super) fn key_value(key: &Key) -> Value {
     match key {
         Key::Int(n) => Value::int(*n),
+        Key::Bool(b) => Value::Scalar(Scalar::Known(Known::Bool(*b))),
         Key::Str(s) => Value::Str(s.clone()),
     }
 }

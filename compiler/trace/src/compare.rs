@@ -341,7 +341,7 @@ impl Tracer<'_> {
 
 fn show_key(key: &super::value::Key) -> String {
     match key {
-        super::value::Key::Int(n) => n.to_string(),
+        super::value::Key::Int(_) | super::value::Key::Bool(_) => key.to_string(),
         super::value::Key::Str(s) => show_str(s),
     }
 }

@@ -177,7 +177,8 @@ impl Tracer<'_> {
                     (Some(&n), None) => size = Some(n),
                     (Some(&n), Some(m)) if n == m => {}
                     (Some(n), Some(m)) => {
-                        let message = format!("`vmap` goes over {m} values of one argument and over {n} of another");
+                        let message =
+                            format!("`autodiff.vmap` goes over {m} values of one argument and over {n} of another");
                         return Err(self.error(Code::E0708, span, message));
                     }
                     (None, _) => return Err(self.broken(span, "a tensor with a dim to go over", arg)),
@@ -185,7 +186,9 @@ impl Tracer<'_> {
                 outside.push(self.node(t));
             }
         }
-        let Some(size) = size else { return Err(self.error(Code::E0204, span, "`vmap` needs a tensor to go over")) };
+        let Some(size) = size else {
+            return Err(self.error(Code::E0204, span, "`autodiff.vmap` needs a tensor to go over"));
+        };
         let types: Vec<NodeType> = outside.iter().map(|&id| self.level().graph.ty(id).clone()).collect();
         self.levels.push(Level::default());
         let mut types = types.into_iter();

@@ -379,6 +379,7 @@ impl Tracer<'_> {
     pub(super) fn key(&mut self, value: &Value, span: Span) -> R<Key> {
         match value {
             Value::Str(s) => Ok(Key::Str(s.clone())),
+            Value::Scalar(s) if s.kind() == Kind::Bool => Ok(Key::Bool(self.known(s, "a key", span)?.truth())),
             other => Ok(Key::Int(self.int_value(other, "a key", span)?)),
         }
     }
@@ -413,7 +414,8 @@ impl Tracer<'_> {
         let variables = f.captures.iter().chain(&f.params).copied();
         self.assert_call();
         self.frames.push(variables.zip(values).collect());
-        self.calls.push(span);
+        let inside = self.calls.iter().copied().chain([span]).collect();
+        let calls = std::mem::replace(&mut self.calls, inside);
         let outer = std::mem::replace(&mut self.policy, f.policy);
         let around = match &f.hints {
             Some(hints) if f.kernel => self.enter_kernel(hints),
@@ -430,7 +432,7 @@ impl Tracer<'_> {
             (Ok(result), Some((backward, args))) => self.with_backward(f, backward, args, result, span),
             (result, _) => result,
         };
-        self.calls.pop();
+        self.calls = calls;
         self.frames.pop();
         self.assert_return();
         result

@@ -8,7 +8,7 @@ use super::value::{Scalar, Tensor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tessera_base::{DType, Span};
-use tessera_ir::graph::{Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
+use tessera_ir::graph::{Calls, Graph, Input, Node, NodeId, NodeType, Origin, Policy, Reason};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Derivative, Id};
 
@@ -111,6 +111,7 @@ pub struct Adder<'a> {
     /// The operator that is being expanded.
     pub of: Arc<str>,
     pub kernel: Option<u32>,
+    pub calls: Calls,
 }
 
 impl Build for Adder<'_> {
@@ -137,7 +138,7 @@ impl Build for Adder<'_> {
             operands,
             ty: NodeType::new(shape, dtype),
             results: vec![],
-            origin: Origin { span: self.span, reason: Some(reason), kernel: self.kernel },
+            origin: Origin { span: self.span, calls: self.calls.clone(), reason: Some(reason), kernel: self.kernel },
             policy: self.policy,
         });
         Id(id.0)
@@ -243,10 +244,15 @@ impl Tracer<'_> {
         }
     }
 
+    /// Where nodes come from that a place of the text makes.
+    pub(super) fn origin(&self, span: Span) -> Origin {
+        Origin { span, calls: self.calls.clone(), reason: None, kernel: self.kernel }
+    }
+
     /// A way to add nodes to the innermost graph.
     pub(super) fn adder(&mut self, of: &str, span: Span) -> Adder<'_> {
-        let (policy, kernel) = (self.policy, self.kernel);
-        Adder { graph: &mut self.level().graph, span, policy, of: of.into(), kernel }
+        let (policy, kernel, calls) = (self.policy, self.kernel, self.calls.clone());
+        Adder { graph: &mut self.level().graph, span, policy, of: of.into(), kernel, calls }
     }
 
     /// A node of the innermost graph as a value.

@@ -34,7 +34,10 @@ pub fn type_id(types: &mut TypeTable, ty: &Ty) -> TypeId {
             name: s.name.clone(),
             fields: s.fields.iter().map(|(n, t)| (n.clone(), of(t))).collect(),
         },
-        Ty::FnRef(r) => TypeInfo::Tuple(r.captures.iter().map(|(_, t)| of(t)).collect()),
+        Ty::FnRef(r) => TypeInfo::Function {
+            shown: ty.to_string().into(),
+            captures: r.captures.iter().map(|(_, t)| of(t)).collect(),
+        },
         Ty::Fn(ps, r) => TypeInfo::Fn { params: ps.iter().map(&mut of).collect(), ret: of(r) },
     };
     types.add(info)
@@ -131,6 +134,7 @@ impl Tracer<'_> {
                 for (key, v) in entries.iter() {
                     let key = match key {
                         Key::Int(n) => HostKey::Int(*n),
+                        Key::Bool(b) => HostKey::Bool(*b),
                         Key::Str(s) => HostKey::Str(s.clone()),
                     };
                     pairs.push((key, self.passed(of, v, span)?));
@@ -173,6 +177,7 @@ fn value_of(value: HostValue) -> Value {
         HostValue::Dict(entries) => {
             let key = |k| match k {
                 HostKey::Int(n) => Key::Int(n),
+                HostKey::Bool(b) => Key::Bool(b),
                 HostKey::Str(s) => Key::Str(s),
             };
             Value::Dict(Arc::new(entries.into_iter().map(|(k, v)| (key(k), value_of(v))).collect()))

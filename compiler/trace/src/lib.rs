@@ -44,7 +44,7 @@ use tessera_base::stack::deep;
 use tessera_base::{Code, DType, Diagnostic, Sharding, Span};
 use tessera_core::ir::{GlobalId, InstId, LocalId, Program, Variable};
 use tessera_core::region::Region;
-use tessera_ir::graph::{Graph, NodeType, Policy};
+use tessera_ir::graph::{Calls, Graph, NodeType, Policy};
 use tessera_ir::hints::KernelHints;
 use value::{Key, Scalar, Value};
 
@@ -87,6 +87,8 @@ pub struct Traced {
     /// Facts about scalar arguments that the graph relies on, in the order in which they came
     /// up: tracing with arguments that agree on the first `n` asks the same next question.
     pub guards: Vec<Guard>,
+    /// What its writer should know.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Argument leaves are the tensors, ints, floats and bools of all arguments in depth-first
@@ -165,6 +167,10 @@ const DEPTH_MAX: usize = 200;
 /// Nodes of one graph: more than that is a loop that should be `op.scan` or host code.
 const NODES_MAX: usize = 200_000;
 
+/// A loop that adds more nodes than this to a graph is worth a word (W0115). A thousand that are fused into few kernels take LLVM
+/// some ten seconds.
+const WRITTEN_OUT_MAX: usize = 1_000;
+
 /// Hints of kernels, where nodes of a graph or of its loops belong to one.
 fn give_kernels(graph: &mut Graph, kernels: &[KernelHints]) {
     if graph.nodes.iter().any(|n| n.origin.kernel.is_some()) {
@@ -185,7 +191,7 @@ pub(crate) struct Tracer<'p> {
     locals: &'p [Variable],
     globals: BTreeMap<GlobalId, Value>,
     /// Where the calls being traced stand, outermost first.
-    calls: Vec<Span>,
+    calls: Calls,
     policy: Policy,
     /// The kernel being traced, by position in `kernels`.
     kernel: Option<u32>,
@@ -205,6 +211,7 @@ pub(crate) struct Tracer<'p> {
     derivatives: usize,
     /// Where every value is held against its type: what sizes are.
     assertions: Option<assert_types::TypeAssertions>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl<'p> Tracer<'p> {
@@ -220,7 +227,7 @@ impl<'p> Tracer<'p> {
             frames: vec![BTreeMap::new()],
             locals: &[],
             globals: BTreeMap::new(),
-            calls: vec![],
+            calls: Calls::default(),
             policy: region.policy,
             kernel: region.hints.as_ref().map(|_| 0),
             kernels: region.hints.iter().map(|h| KernelHints::clone(h)).collect(),
@@ -233,6 +240,7 @@ impl<'p> Tracer<'p> {
             steps: 0,
             derivatives: 0,
             assertions: None,
+            warnings: vec![],
         }
     }
 
@@ -258,7 +266,7 @@ impl<'p> Tracer<'p> {
         outputs.extend(unread);
         let mut graph = Graph { outputs, ..top.graph };
         give_kernels(&mut graph, &self.kernels);
-        Traced { graph, inputs: top.sources, results: self.results, guards: self.guards }
+        Traced { graph, inputs: top.sources, results: self.results, guards: self.guards, warnings: self.warnings }
     }
 
     /// From here on nodes belong to a kernel of these hints; gives the one before.
@@ -326,10 +334,27 @@ impl<'p> Tracer<'p> {
         }
     }
 
+    fn node_count(&self) -> usize {
+        self.levels.iter().map(|l| l.graph.nodes.len()).sum()
+    }
+
+    /// W0115 for a loop that added so many nodes: the innermost that adds too many is named.
+    fn written_out(&mut self, span: Span, nodes: usize, warned: usize) {
+        if nodes <= WRITTEN_OUT_MAX || self.warnings.len() > warned {
+            return;
+        }
+        let message = format!("this loop is written out: its {nodes} operations take long to compile");
+        let d = Diagnostic::new(Code::W0115, span, message)
+            .note("each turn does something else: it fills a list, or asks for the number of the turn")
+            .help("compute with all turns at once, by broadcasting or with `autodiff.vmap`")
+            .help("where a turn needs the one before, `op.scan` keeps all results and `op.fori` the last");
+        self.warnings.push(d);
+    }
+
     /// Fails when the graph has grown beyond what can be compiled.
     pub(crate) fn budget(&mut self, span: Span) -> R<()> {
         self.steps += 1;
-        let nodes: usize = self.levels.iter().map(|l| l.graph.nodes.len()).sum();
+        let nodes = self.node_count();
         if nodes <= NODES_MAX && self.steps <= 10 * NODES_MAX {
             return Ok(());
         }

@@ -170,7 +170,7 @@ impl Tracer<'_> {
         let sharding = sharding.normal(from.shape.len());
         let policy = self.policy;
         let ty = NodeType { sharding, ..from };
-        let origin = Origin { span, ..Origin::default() };
+        let origin = Origin { kernel: None, ..self.origin(span) };
         self.level().graph.push(Node { prim: Prim::Layout, operands: vec![x], ty, results: vec![], origin, policy })
     }
 

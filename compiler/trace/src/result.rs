@@ -78,13 +78,13 @@ impl Tracer<'_> {
         let x = self.node(*t);
         let from = self.level().graph.ty(x).clone();
         let sharding = ty.sharding.clone().normal(from.shape.len());
-        let policy = self.policy;
+        let (policy, origin) = (self.policy, Origin { kernel: None, ..self.origin(span) });
         let node = Node {
             prim: Prim::Layout,
             operands: vec![x],
             ty: NodeType { sharding, ..from },
             results: vec![],
-            origin: Origin { span, ..Origin::default() },
+            origin,
             policy,
         };
         let id = self.level().graph.push(node);

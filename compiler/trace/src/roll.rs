@@ -54,6 +54,7 @@ struct Before {
     frame: BTreeMap<LocalId, Value>,
     globals: BTreeMap<GlobalId, Value>,
     steps: usize,
+    warnings: usize,
     /// Of the innermost level.
     checks: usize,
 }
@@ -79,6 +80,7 @@ impl Tracer<'_> {
             frame: self.frame().clone(),
             globals: self.globals.clone(),
             steps: self.steps,
+            warnings: self.warnings.len(),
             checks: self.level().checks.len(),
         };
         let mut changed = Changed::default();
@@ -114,6 +116,7 @@ impl Tracer<'_> {
         *self.frame() = before.frame.clone();
         self.globals = before.globals.clone();
         self.steps = before.steps;
+        self.warnings.truncate(before.warnings);
     }
 
     /// One attempt. `false`: `changed` was not yet right.

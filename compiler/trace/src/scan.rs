@@ -9,7 +9,7 @@ use super::{R, Tracer};
 use std::sync::Arc;
 use tessera_base::{Code, DType, Span};
 use tessera_core::ir::{InstId, TExpr};
-use tessera_ir::graph::{Node, NodeId, NodeType, Origin};
+use tessera_ir::graph::{Node, NodeId, NodeType};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Id, expand};
@@ -249,7 +249,7 @@ impl Tracer<'_> {
                 if i < carried { ty.unsharded() } else { ty.stacked(trips) }
             })
             .collect();
-        let (policy, kernel) = (self.policy, self.kernel);
+        let (policy, origin) = (self.policy, self.origin(span));
         let graph = &mut self.level().graph;
         graph.bodies.push(level.graph);
         let body = graph.bodies.len() as u32 - 1;
@@ -264,7 +264,7 @@ impl Tracer<'_> {
             operands,
             ty: results.first().cloned().unwrap_or(NodeType::new(vec![], DType::Bool)),
             results: results.clone(),
-            origin: Origin { span, kernel, ..Origin::default() },
+            origin,
             policy,
         });
         let mut gets = vec![];

@@ -34,13 +34,15 @@ impl Tracer<'_> {
         // What compares the sizes of values with their types reads values that may not be of their types.
         let assertions =
             if tessera_core::type_assertions::compares(s, self.locals) { self.assertions.take() } else { None };
+        let (nodes, warned) = (self.node_count(), self.warnings.len());
         let flow = self.stmt_here(s);
         if assertions.is_some() {
             self.assertions = assertions;
         }
         let flow = flow.and_then(|flow| self.assert_settle().map(|()| flow));
-        if is_loop {
+        if let TStmt::While { span, .. } | TStmt::ForRange { span, .. } | TStmt::ForEach { span, .. } = s {
             self.assert_loop_end();
+            self.written_out(*span, self.node_count().saturating_sub(nodes), warned);
         }
         flow
     }

@@ -16,7 +16,7 @@ use super::{R, Tracer};
 use std::collections::BTreeMap;
 use tessera_base::{Code, DType, Span, bug};
 use tessera_core::ir::*;
-use tessera_ir::graph::{Graph, Node, NodeId, NodeType, Origin};
+use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Id, expand};
@@ -228,7 +228,7 @@ impl Tracer<'_> {
             Tensor::Leaf(n) => (0, self.leaf_node(n)),
             Tensor::Node { level, id } => (level, id),
         };
-        let (policy, kernel) = (self.policy, self.kernel);
+        let (policy, origin) = (self.policy, self.origin(span));
         let graph = &mut self.levels[level as usize].graph;
         let mut push = |prim: Prim, operands: Vec<NodeId>, shape: &[u64]| {
             let ty = NodeType::new(shape.to_vec(), ty.dtype);
@@ -237,7 +237,7 @@ impl Tracer<'_> {
                 let node = graph.node(n);
                 node.prim == prim && node.operands == operands && node.ty == ty
             });
-            let origin = Origin { span, kernel, ..Origin::default() };
+            let origin = origin.clone();
             known.unwrap_or_else(|| graph.push(Node { prim, operands, ty, results: vec![], origin, policy }))
         };
         let value = match (pad, ty.dtype.is_float()) {
@@ -435,7 +435,7 @@ impl Tracer<'_> {
             .collect();
         let operands: Vec<NodeId> =
             std::iter::once(NodeId(numbers.0)).chain(body.outer.iter().map(|(o, _)| *o)).collect();
-        let (policy, kernel) = (self.policy, self.kernel);
+        let (policy, origin) = (self.policy, self.origin(span));
         let outer: &mut Graph = &mut self.level().graph;
         outer.bodies.push(graph);
         let body = outer.bodies.len() as u32 - 1;
@@ -444,7 +444,7 @@ impl Tracer<'_> {
             operands,
             ty: results.first().cloned().unwrap_or(NodeType::new(vec![], DType::Bool)),
             results: results.clone(),
-            origin: Origin { span, kernel, ..Origin::default() },
+            origin,
             policy,
         });
         let mut out = vec![];

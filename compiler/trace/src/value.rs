@@ -29,6 +29,7 @@ pub enum Value {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Key {
     Int(i64),
+    Bool(bool),
     Str(Arc<str>),
 }
 
@@ -36,6 +37,7 @@ impl std::fmt::Display for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
             Key::Int(n) => n.fmt(f),
+            Key::Bool(b) => f.write_str(if *b { "True" } else { "False" }),
             Key::Str(text) => write!(f, "{text:?}"),
         }
     }

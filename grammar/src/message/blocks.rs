@@ -2,7 +2,7 @@
 
 use super::{Site, Verdict, say, words::earlier_try};
 use crate::token::Tok;
-use tessera_base::{Code, Diagnostic};
+use tessera_base::{Code, Diagnostic, Span};
 
 /// `else if`
 pub(super) fn else_if(site: &Site) -> Option<Verdict> {
@@ -175,7 +175,16 @@ fn parameter(site: &Site, before: u32) -> Option<Verdict> {
     let error = |message: &str| site.error(Code::E0002, span, message);
     let starts = matches!(site.kind(before), Tok::LParen | Tok::Comma);
     match site.found() {
-        Tok::Slash if starts => say(error("parameters cannot be made positional only").fix("remove it", span, "")),
+        Tok::Slash if starts => {
+            // With the comma that parts it from others.
+            let (first, last) = match (site.kind(before), site.kind(site.at + 1)) {
+                (Tok::Comma, _) => (site.span(before), span),
+                (_, Tok::Comma) => (span, site.span(site.at + 1)),
+                _ => (span, span),
+            };
+            let all = Span { end: last.end, ..first };
+            say(error("parameters cannot be made positional only").fix("remove it", all, ""))
+        }
         Tok::LParen if starts => {
             say(error("a parameter is a single name").help("take the tuple as one parameter and take it apart inside"))
         }

@@ -17,6 +17,12 @@ pub(super) fn conditional(site: &Site) -> Option<Verdict> {
     if site.kind(word) != Tok::If || word == site.line.start || found == Tok::Colon {
         return None;
     }
+    // `[a for a in xs if test else b]`: what chooses between two elements stands before the `for`.
+    if found == Tok::Else && site.beside().any(|i| i < word && site.kind(i) == Tok::For) {
+        return say(site
+            .error(Code::E0002, site.here(), "the condition of a comprehension has no `else`: it leaves elements out")
+            .help("to choose between two elements, write `[a if test else b for x in xs]`"));
+    }
     let place = site.before().map_or(site.here(), |i| site.behind(i));
     say(site
         .error(Code::E0002, place, "this conditional expression has no `else`")

@@ -102,6 +102,10 @@ pub(super) fn foreign_statement(site: &Site) -> Option<Verdict> {
     if !leads {
         return None;
     }
+    // The word that the block begins with is reported, which explains what belongs to it.
+    if word == "case" && site.block_head().is_some_and(|head| matches!(site.text(head), "match" | "switch")) {
+        return Some(Verdict::Silent);
+    }
     let mut diagnostic =
         site.error(Code::E0002, site.span(first), format!("`{word}` does not begin a statement in Tessera"));
     let next = site.span(first + 1);

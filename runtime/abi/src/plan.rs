@@ -297,9 +297,45 @@ pub struct Plan {
     /// What who runs it made of the constants, for a device with memory of its own.
     pub resident: OnceLock<Arc<dyn Any + Send + Sync>>,
     pub steps: Vec<Step>,
+    /// By step; empty where nobody wants to know.
+    pub about: Vec<Arc<About>>,
+    /// Where a profile wants it: what is in the arena when.
+    pub held: Vec<Held>,
     pub arena_bytes: u64,
     /// Kernels launched, bytes read and written by them, floating-point operations.
     pub counts: Counts,
+}
+
+/// What a step is to people.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct About {
+    /// What it computes: `MatMul[128x128x64]`, `AllReduce[dp]`.
+    pub title: Arc<str>,
+    /// Of the last step of a group.
+    pub cost: Option<Cost>,
+    /// Where a profile wants it: the operations that are computed together, and why its operands come from memory.
+    pub fused: Vec<Arc<str>>,
+    pub apart: Vec<Arc<str>>,
+}
+
+/// A value in the arena of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The step that makes it, and the last one that reads it.
+    pub from: u32,
+    pub to: u32,
+    pub bytes: u64,
+    pub origin: StepOrigin,
+}
+
+/// What the steps of a group cost by counting, whatever the machine.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// The names of its kernels, which run one after the other.
+    pub names: Vec<Arc<str>>,
+    pub counts: Counts,
+    /// It moves values between devices: the bytes are those of the values, however they travel.
+    pub between_devices: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -200,7 +200,7 @@ rt_table! {
     /// The address of a field's word; the record must be unique when it is written through.
     record_slot(p, i) i;
 
-    // Dicts keep insertion order. Keys are strings or ints, as words.
+    // Dicts keep insertion order. Keys are strings, ints or bools, as words.
     dict_new(i) p;
     dict_set(p, w, w) p fails y consumes y;
     dict_get(p, w) w fails y;
@@ -323,6 +323,14 @@ rt_table! {
     progress(i, i, p) u;
     /// An environment variable, or the default.
     env_get(p, p) p;
+
+    // Profiles of functions.
+    /// Runs before, and measured runs.
+    measure_begin(i, i) u fails y;
+    /// A run ended: its value, and the type of that.
+    measure_turn(w, i) u fails y;
+    /// A list of texts, given its type.
+    measure_end(i) p fails y;
 
     // Failure. Message is a string; code is a number such as 705.
     fail(i, p) u fails y;

@@ -2,6 +2,7 @@
 
 use crate::fault::Fault;
 use crate::host_value::{self, HostValue};
+use crate::measure::{Measured, Measuring};
 use crate::pending_save;
 use crate::progress::{Loops, Progress};
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
@@ -48,6 +49,11 @@ pub trait RegionExec {
     /// Computes a region. A tensor whose buffer no one else holds dies after the call, so its
     /// memory may be used again. Returns one value a result.
     fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError>;
+
+    /// What was measured of a function, a line for each row: `std.profile` reads it.
+    fn measured(&mut self, _: &Measured) -> Vec<String> {
+        vec![]
+    }
 }
 
 /// The values of the globals at one moment. Each holds a reference, so what the program changes
@@ -109,11 +115,15 @@ pub struct Context {
     regions: Option<Box<dyn RegionExec>>,
     viewer: Option<Box<dyn Fn(Viewed)>>,
     loops: Loops,
+    /// Functions that are profiled, the innermost one last.
+    measuring: Vec<Measuring>,
     /// Whether a bar stands on the last line of the terminal.
     bar: bool,
     /// Types of the parameters and results of each region.
     region_types: Vec<(Vec<TypeId>, Vec<TypeId>)>,
     interned: IndexMap<Arc<str>, u64>,
+    /// Functions by what closures over them hold as their code.
+    functions: IndexMap<usize, Arc<str>>,
 }
 
 const _: () = {
@@ -143,10 +153,22 @@ impl Context {
             regions: None,
             viewer: None,
             loops: Loops::default(),
+            measuring: vec![],
             bar: false,
             region_types: vec![],
             interned: IndexMap::new(),
+            functions: IndexMap::new(),
         })
+    }
+
+    /// How the function is called that closures over `code` call.
+    pub fn name_function(&mut self, code: usize, name: &Arc<str>) {
+        self.functions.insert(code, name.clone());
+    }
+
+    /// The name of the function that closures over `code` call, if it was told.
+    pub fn function_at(&self, code: usize) -> Option<&str> {
+        self.functions.get(&code).map(|name| &**name)
     }
 
     /// Who runs the tensor regions, and the types of their parameters and results (positions
@@ -172,6 +194,22 @@ impl Context {
         if let Some(viewer) = &self.viewer {
             viewer(viewed);
         }
+    }
+
+    /// A function is profiled from here on, after so many runs.
+    pub fn measure(&mut self, warmup: i64) {
+        self.measuring.push(Measuring::begin(warmup));
+    }
+
+    /// A run of the function that is profiled ended.
+    pub fn measured_turn(&mut self) {
+        self.measuring.last_mut().into_iter().for_each(Measuring::turn);
+    }
+
+    /// The lines of what was measured; nothing more is.
+    pub fn measured(&mut self) -> Vec<String> {
+        let measured = self.measuring.pop().map(Measuring::end).unwrap_or_default();
+        self.regions.as_mut().map(|exec| exec.measured(&measured)).unwrap_or_default()
     }
 
     /// What there is to show of a turn of a loop now.
@@ -250,6 +288,9 @@ impl Context {
                 name: name.clone(),
                 fields: fields.iter().map(|(n, t)| (n.clone(), map(t))).collect(),
             },
+            TypeInfo::Function { shown, captures } => {
+                TypeInfo::Function { shown: shown.clone(), captures: captures.iter().map(map).collect() }
+            }
             TypeInfo::Fn { params, ret } => {
                 TypeInfo::Fn { params: params.iter().map(&mut map).collect(), ret: map(ret) }
             }
@@ -353,6 +394,8 @@ impl Context {
     /// Ends the program; the first reason counts.
     pub fn stop(&mut self, stop: Stop) {
         self.clear_bar();
+        // What is measured does not come to its end.
+        self.measuring.clear();
         self.status = 1;
         self.stop.get_or_insert(stop);
     }

@@ -5,8 +5,11 @@ use crate::device::{Address, Device, DeviceId, Memory};
 use crate::fault::Fault;
 use crate::native;
 use crate::pool::Pool;
+use crate::profile::{self, Tiles};
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tessera_abi::plan::{Code, Kernel, Launch, StepOrigin, Stop};
 use tessera_base::bug;
 
@@ -78,7 +81,10 @@ impl Device for Pool {
         // The first grid point that fails is the one that is told about.
         let failed = Mutex::new((u64::MAX, None));
         let bytes = if checks.is_empty() { *scratch_bytes } else { (*scratch_bytes).max(8) };
+        let alone = *grid <= (*grain).max(1) || self.threads() == 1;
+        let watch = (!alone && profile::is_on()).then(Watch::default);
         let code = self.run(*grid, *grain, &|lo, hi| {
+            let _watched = watch.as_ref().map(|watch| watch.range(hi - lo));
             with_scratch(bytes, |scratch| {
                 // SAFETY: the caller gives every buffer the size its kernel was compiled for.
                 let code = unsafe { entry(addresses.first(), words.as_ptr(), lo, hi, scratch) };
@@ -94,6 +100,11 @@ impl Device for Pool {
                 code
             })
         });
+        match watch {
+            Some(watch) => profile::launched(watch.tiles(*grid, self.threads())),
+            None if profile::is_on() => profile::launched_alone(*grid, self.threads()),
+            None => {}
+        }
         if code == 0 {
             return Ok(());
         }
@@ -110,6 +121,48 @@ impl Device for Pool {
 
     fn is_interrupted(&self) -> bool {
         Pool::is_interrupted(self)
+    }
+}
+
+/// The times of the ranges of a kernel's points, of which each thread runs some.
+struct Watch {
+    busy: AtomicU64,
+    least: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch { busy: AtomicU64::new(0), least: AtomicU64::new(u64::MAX), most: AtomicU64::new(0) }
+    }
+}
+
+/// A range that runs.
+struct Range<'w> {
+    watch: &'w Watch,
+    points: u64,
+    started: Instant,
+}
+
+impl Watch {
+    fn range(&self, points: u64) -> Range<'_> {
+        Range { watch: self, points, started: Instant::now() }
+    }
+
+    fn tiles(&self, count: u64, threads: usize) -> Tiles {
+        let [busy, least, most] =
+            [&self.busy, &self.least, &self.most].map(|n| Duration::from_nanos(n.load(Ordering::Relaxed)));
+        Tiles { count, total: count, threads, busy, least: least.min(most), most }
+    }
+}
+
+impl Drop for Range<'_> {
+    fn drop(&mut self) {
+        let took = self.started.elapsed().as_nanos() as u64;
+        self.watch.busy.fetch_add(took, Ordering::Relaxed);
+        let each = took / self.points.max(1);
+        self.watch.least.fetch_min(each, Ordering::Relaxed);
+        self.watch.most.fetch_max(each, Ordering::Relaxed);
     }
 }
 

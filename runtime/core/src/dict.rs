@@ -1,9 +1,9 @@
-//! Operations on dicts. Keys are strings or ints; entries keep the order of insertion.
+//! Operations on dicts. Keys are strings, ints or bools; entries keep the order of insertion.
 
 use crate::context::Context;
 use crate::fault::{Fault, check_memory};
 use crate::number::quoted;
-use crate::show::key_repr;
+use crate::show::{bool_text, key_repr};
 use crate::value::{
     DictObj, Key, Own, Probe, RecordObj, StrKey, StrObj, TypeId, TypeInfo, TypeTable, into_word, new_dict, new_list,
     new_record, object, retain_word, text,
@@ -22,6 +22,7 @@ fn probe<'a>(cx: &Context, dict: &DictObj, word: u64) -> Probe<'a> {
     match cx.types.get(key_type(cx, dict)) {
         // SAFETY: the word of a string key is a live string for as long as the call lasts.
         TypeInfo::Str => Probe::Str(unsafe { text(word) }),
+        TypeInfo::Bool => Probe::Bool(word != 0),
         _ => Probe::Int(word as i64),
     }
 }
@@ -30,6 +31,7 @@ fn owned_key(cx: &Context, dict: &DictObj, word: u64) -> Key {
     match cx.types.get(key_type(cx, dict)) {
         // SAFETY: as in `probe`.
         TypeInfo::Str => Key::Str(StrKey::new(unsafe { object::<StrObj>(word) })),
+        TypeInfo::Bool => Key::Bool(word != 0),
         _ => Key::Int(word as i64),
     }
 }
@@ -46,6 +48,7 @@ fn shared(cx: &Context, dict: &DictObj, word: u64) -> u64 {
 fn missing(dict: &DictObj, key: Probe) -> Fault {
     let shown = match key {
         Probe::Int(i) => i.to_string(),
+        Probe::Bool(b) => bool_text(b).into(),
         Probe::Str(s) => quoted(s),
     };
     let fault = Fault::new(704, format!("the key {shown} is not in the dict"));

@@ -1,10 +1,11 @@
 //! Running a plan: memory for its results, its arena, its steps in order.
 
 use crate::buffer::Buffer;
+use crate::counters;
 use crate::device::{Address, Device};
 use crate::fault::Fault;
 use crate::mesh::{self, Unfinished};
-use crate::profile;
+use crate::profile::{self, Holder};
 use crate::storage::Storage;
 use crate::tensor::{OutOfMemory, Tensor};
 use std::sync::Arc;
@@ -173,7 +174,7 @@ impl Memory<'_> {
 
 /// Runs the steps in order.
 fn run(memory: &Memory, device: &dyn Device) -> Result<(), PlanError> {
-    for step in &memory.plan.steps {
+    for (at, step) in memory.plan.steps.iter().enumerate() {
         if device.is_interrupted() {
             return Err(PlanError::Interrupted);
         }
@@ -188,15 +189,20 @@ fn run(memory: &Memory, device: &dyn Device) -> Result<(), PlanError> {
                 // What was started belongs to this step.
                 device.sync().map_err(PlanError::Step)?;
             }
-            profile::after(started, name, origin, || of_kernel(step));
+            profile::after(started, name, origin, memory.plan.about.get(at), || of_kernel(step));
             Ok::<(), PlanError>(())
         };
         match step {
             Step::Kernel { kernel, bufs, scalars, launch, origin } => {
                 let bufs: Vec<Address> = bufs.iter().map(|&b| memory.address(b)).collect();
                 let words: Vec<u64> = scalars.iter().map(|&s| memory.word(s)).collect();
+                // Devices of a mesh run at the same time: what is counted then is nobody's.
+                let counted = counters::read().filter(|_| !mesh::is_device());
                 // SAFETY: the plan gives every buffer the size its kernel was compiled for.
                 unsafe { device.launch(kernel, launch, &bufs, &words, *origin) }.map_err(PlanError::Step)?;
+                if counted.is_some() {
+                    profile::counted(counters::since(counted));
+                }
                 after(&kernel.name, *origin)?;
             }
             Step::Host { name, run, operands, scalars, origin } => {
@@ -219,8 +225,23 @@ fn run(memory: &Memory, device: &dyn Device) -> Result<(), PlanError> {
                 after("copy", StepOrigin::default())?;
             }
         }
+        profile::holds(|| held(memory.plan, at));
     }
     Ok(())
+}
+
+/// What a plan holds at a step.
+fn held(plan: &Plan, step: usize) -> Vec<(Holder, u64)> {
+    let sum = |types: &mut dyn Iterator<Item = u64>| types.fold(0, u64::saturating_add);
+    let inputs = sum(&mut plan.inputs.iter().map(|t| t.bytes));
+    let new = plan.outputs.iter().filter(|o| o.same_as_input.is_none() && o.in_place_of.is_none() && !o.zeros);
+    let results = sum(&mut new.map(|o| o.ty.bytes));
+    let constants = sum(&mut plan.consts.iter().map(|c| c.len() as u64));
+    let mut out = vec![(Holder::Inputs, inputs), (Holder::Results, results), (Holder::Constants, constants)];
+    let here = plan.held.iter().filter(|h| (h.from as usize..=h.to as usize).contains(&step));
+    out.extend(here.map(|h| (Holder::Value(h.origin), h.bytes)));
+    out.retain(|(_, bytes)| *bytes > 0);
+    out
 }
 
 /// Runs a step of the host on the operands' addresses there: copies of them, where the device has memory of its own.

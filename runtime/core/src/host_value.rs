@@ -29,6 +29,7 @@ pub enum HostValue {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum HostKey {
     Int(i64),
+    Bool(bool),
     Str(Arc<str>),
 }
 
@@ -69,7 +70,7 @@ pub unsafe fn read(types: &TypeTable, word: u64, ty: TypeId, dying: bool) -> Hos
                 unsafe { list_words(word) }.iter().map(|&w| unsafe { read(types, w, *elem, last) }).collect(),
             )
         }
-        TypeInfo::Tuple(items) => {
+        TypeInfo::Tuple(items) | TypeInfo::Function { captures: items, .. } => {
             // SAFETY: a live record of these fields.
             HostValue::Record(
                 unsafe { record_words(word) }
@@ -93,6 +94,7 @@ pub unsafe fn read(types: &TypeTable, word: u64, ty: TypeId, dying: bool) -> Hos
             let entry = |(k, &w): (&Key, &u64)| {
                 let key = match k {
                     Key::Int(i) => HostKey::Int(*i),
+                    Key::Bool(b) => HostKey::Bool(*b),
                     Key::Str(s) => HostKey::Str(s.get().text().into()),
                 };
                 // SAFETY: as above.
@@ -125,15 +127,20 @@ pub fn fits(types: &TypeTable, value: &HostValue, ty: TypeId) -> bool {
         | (HostValue::Str(_), TypeInfo::Str)
         | (HostValue::Tensor(_), TypeInfo::Tensor) => true,
         (HostValue::List(items), TypeInfo::List(elem)) => items.iter().all(|v| fits(types, v, *elem)),
-        (HostValue::Record(items), TypeInfo::Tuple(tys)) => {
+        (HostValue::Record(items), TypeInfo::Tuple(tys) | TypeInfo::Function { captures: tys, .. }) => {
             items.len() == tys.len() && items.iter().zip(tys).all(|(v, t)| fits(types, v, *t))
         }
         (HostValue::Record(items), TypeInfo::Struct { fields, .. }) => {
             items.len() == fields.len() && items.iter().zip(fields).all(|(v, (_, t))| fits(types, v, *t))
         }
         (HostValue::Dict(entries), TypeInfo::Dict(key, value)) => {
-            let text = matches!(types.get(*key), TypeInfo::Str);
-            entries.iter().all(|(k, v)| matches!(k, HostKey::Str(_)) == text && fits(types, v, *value))
+            let of_key = types.get(*key);
+            let fits_key = |k: &HostKey| match k {
+                HostKey::Int(_) => *of_key == TypeInfo::Int,
+                HostKey::Bool(_) => *of_key == TypeInfo::Bool,
+                HostKey::Str(_) => *of_key == TypeInfo::Str,
+            };
+            entries.iter().all(|(k, v)| fits_key(k) && fits(types, v, *value))
         }
         (HostValue::Closure(_, captures), TypeInfo::Fn { .. }) => captures.is_empty(),
         _ => false,
@@ -156,7 +163,7 @@ pub fn write(types: &TypeTable, value: HostValue, ty: TypeId) -> u64 {
         }
         (HostValue::Record(items), info) => {
             let field = |i: usize| match info {
-                TypeInfo::Tuple(ts) => ts.get(i).copied(),
+                TypeInfo::Tuple(ts) | TypeInfo::Function { captures: ts, .. } => ts.get(i).copied(),
                 TypeInfo::Struct { fields, .. } => fields.get(i).map(|f| f.1),
                 _ => None,
             };
@@ -180,6 +187,7 @@ fn dict(types: &TypeTable, entries: Vec<(HostKey, HostValue)>, ty: TypeId, value
     for (key, v) in entries {
         let key = match key {
             HostKey::Int(i) => Key::Int(i),
+            HostKey::Bool(b) => Key::Bool(b),
             HostKey::Str(s) => {
                 let word = new_str(&*s);
                 // SAFETY: just made; the key takes a reference of its own and the first is given up.

@@ -170,14 +170,14 @@ impl Counting {
     }
 }
 
-/// Bytes that are in use.
-fn live() -> i64 {
-    LARGE_BYTES.load(Ordering::Relaxed) + SMALL_BYTES.try_with(Cell::get).unwrap_or(0).max(0)
+/// Bytes that are in use, as far as this thread knows.
+pub fn in_use() -> u64 {
+    (LARGE_BYTES.load(Ordering::Relaxed) + SMALL_BYTES.try_with(Cell::get).unwrap_or(0).max(0)).max(0) as u64
 }
 
 /// Whether there is room for so many bytes more.
 pub fn has_room(bytes: u64) -> bool {
     let limit = memory_limit();
     let own = if memory_bound().is_some() { OWN_BYTES } else { 0 };
-    bytes <= limit && i128::from(live()) + i128::from(bytes) <= i128::from(limit) + i128::from(own)
+    bytes <= limit && i128::from(in_use()) + i128::from(bytes) <= i128::from(limit) + i128::from(own)
 }

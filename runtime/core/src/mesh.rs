@@ -263,6 +263,11 @@ pub fn as_device<R>(engine: &Arc<dyn Engine>, device: usize, f: impl FnOnce() ->
     out
 }
 
+/// Whether this thread is a device of a mesh now.
+pub fn is_device() -> bool {
+    DEVICE.with_borrow(Option::is_some)
+}
+
 fn device(moves: &Moves) -> Result<(Arc<dyn Engine>, usize), String> {
     DEVICE.with_borrow(Clone::clone).ok_or_else(|| format!("`{}` runs outside a mesh", moves.name))
 }

@@ -20,7 +20,7 @@ pub fn equal(cx: &Context, a: u64, b: u64, ty: TypeId) -> bool {
             let (a, b) = unsafe { (list_words(a), list_words(b)) };
             a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| equal(cx, a, b, *elem))
         }
-        TypeInfo::Tuple(_) | TypeInfo::Struct { .. } => {
+        TypeInfo::Tuple(_) | TypeInfo::Function { .. } | TypeInfo::Struct { .. } => {
             // SAFETY: as above.
             let (a, b) = unsafe { (record_words(a), record_words(b)) };
             a.iter().zip(b).enumerate().all(|(i, (&a, &b))| equal(cx, a, b, cx.types.field(ty, i)))
@@ -55,7 +55,7 @@ pub fn compare(cx: &Context, a: u64, b: u64, ty: TypeId) -> Ordering {
             let parts = a.iter().zip(b).map(|(&a, &b)| compare(cx, a, b, *elem));
             first_difference(parts).then(a.len().cmp(&b.len()))
         }
-        TypeInfo::Tuple(_) | TypeInfo::Struct { .. } => {
+        TypeInfo::Tuple(_) | TypeInfo::Function { .. } | TypeInfo::Struct { .. } => {
             // SAFETY: words of record types are live records.
             let (a, b) = unsafe { (record_words(a), record_words(b)) };
             first_difference(a.iter().zip(b).enumerate().map(|(i, (&a, &b))| compare(cx, a, b, cx.types.field(ty, i))))

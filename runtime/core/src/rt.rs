@@ -6,6 +6,7 @@
 
 mod dicts;
 mod lists;
+mod measures;
 mod objects;
 mod scalars;
 mod strings;
@@ -20,7 +21,16 @@ use tessera_abi::rt::{RtFn, Word};
 /// ([`crate::rt_tensor`] has those).
 pub fn symbols() -> Vec<(RtFn, *const u8)> {
     let mut rows = vec![];
-    for part in [objects::rows(), strings::rows(), lists::rows(), dicts::rows(), scalars::rows(), system::rows()] {
+    let parts = [
+        objects::rows(),
+        strings::rows(),
+        lists::rows(),
+        dicts::rows(),
+        scalars::rows(),
+        system::rows(),
+        measures::rows(),
+    ];
+    for part in parts {
         rows.extend(part);
     }
     rows

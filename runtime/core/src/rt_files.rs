@@ -129,7 +129,7 @@ fn entries(d: &DictObj) -> Vec<(String, Tensor)> {
     let pairs = d.map.iter().filter_map(|(key, &value)| match key {
         // SAFETY: the values of a dict of tensors are live tensors.
         Key::Str(s) => Some((s.get().text().to_owned(), unsafe { crate::value::tensor(value) }.clone())),
-        Key::Int(_) => None,
+        Key::Int(_) | Key::Bool(_) => None,
     });
     pairs.collect()
 }

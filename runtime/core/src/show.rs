@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::format::Spec;
 use crate::number::{float_repr, str_repr};
 use crate::tensor_print::{self, Element};
-use crate::value::{DictObj, Key, TypeId, TypeInfo, list_words, object, record_words, tensor, text};
+use crate::value::{ClosureObj, DictObj, Key, TypeId, TypeInfo, list_words, object, record_words, tensor, text};
 use std::fmt::Write;
 use tessera_base::DType;
 
@@ -25,7 +25,7 @@ pub fn repr(cx: &Context, word: u64, ty: TypeId, out: &mut String) {
     match cx.types.get(ty) {
         TypeInfo::Int => _ = write!(out, "{}", word as i64),
         TypeInfo::Float => out.push_str(&float_repr(f64::from_bits(word))),
-        TypeInfo::Bool => out.push_str(if word != 0 { "True" } else { "False" }),
+        TypeInfo::Bool => out.push_str(bool_text(word != 0)),
         TypeInfo::None => out.push_str("None"),
         TypeInfo::Known(text) => out.push_str(text),
         TypeInfo::DType => out.push_str(DType::ALL.get(word as usize).map_or("?", |d| d.name())),
@@ -33,7 +33,12 @@ pub fn repr(cx: &Context, word: u64, ty: TypeId, out: &mut String) {
         TypeInfo::Str => str_repr(unsafe { text(word) }, out),
         // SAFETY: as above.
         TypeInfo::Tensor => out.push_str(&tensor_print::text(unsafe { tensor(word) })),
-        TypeInfo::Fn { .. } => out.push_str("<function>"),
+        TypeInfo::Function { shown, .. } => out.push_str(shown),
+        // SAFETY: as above.
+        TypeInfo::Fn { .. } => match cx.function_at(unsafe { object::<ClosureObj>(word) }.code) {
+            Some(name) => _ = write!(out, "function `{name}`"),
+            None => out.push_str("a function"),
+        },
         TypeInfo::List(elem) => {
             // SAFETY: as above.
             let words = unsafe { list_words(word) };
@@ -63,6 +68,11 @@ pub fn repr(cx: &Context, word: u64, ty: TypeId, out: &mut String) {
     }
 }
 
+/// A bool as Python writes it.
+pub fn bool_text(b: bool) -> &'static str {
+    if b { "True" } else { "False" }
+}
+
 fn sequence(cx: &Context, items: impl Iterator<Item = (u64, TypeId)>, open: &str, close: &str, out: &mut String) {
     out.push_str(open);
     for (i, (word, ty)) in items.enumerate() {
@@ -86,6 +96,7 @@ fn dict(cx: &Context, dict: &DictObj, out: &mut String) {
 pub fn key_repr(key: &Key, out: &mut String) {
     match key {
         Key::Int(i) => _ = write!(out, "{i}"),
+        Key::Bool(b) => out.push_str(bool_text(*b)),
         Key::Str(s) => str_repr(s.get().text(), out),
     }
 }
@@ -130,7 +141,7 @@ pub fn format(cx: &Context, word: u64, ty: TypeId, spec: &str) -> Result<String,
         TypeInfo::Dict(..) => Err(no_format("a dict", spec)),
         TypeInfo::Tuple(_) => Err(no_format("a tuple", spec)),
         TypeInfo::Struct { name, .. } => Err(no_format(&format!("`{name}`"), spec)),
-        TypeInfo::Fn { .. } => Err(no_format("a function", spec)),
+        TypeInfo::Function { .. } | TypeInfo::Fn { .. } => Err(no_format("a function", spec)),
     }
 }
 

@@ -15,6 +15,10 @@ const USAGE: &str = "cargo dev ci      every check that needs no GPU\n\
                      \x20                 the same rows under the default policy and under `fast`\n\
                      cargo dev bench --editor\n\
                      \x20                 how soon the language server answers in a file of 20,000 lines\n\
+                     cargo dev bench --advice [RULE…]\n\
+                     \x20                 what `tessera advise` predicts, and what the edit brings\n\
+                     cargo dev bench --profile\n\
+                     \x20                 what the profiler costs, off and on\n\
                      cargo dev fuzz S  random input for S seconds a target (graphs, texts, programs; a name after S: only that)\n\
                      cargo dev docs    write the pages of the reference that are generated: operators, built in, library, diagnostics;\n\
                      \x20                 and the figures that programs of pages draw\n\
@@ -44,6 +48,8 @@ fn main() -> ExitCode {
         },
         Some("bench") if args.get(1).is_some_and(|a| a == "--policies") => peers::policies(&args[2..]),
         Some("bench") if args.get(1).is_some_and(|a| a == "--editor") => tessera_tests::editor_bench::run(),
+        Some("bench") if args.get(1).is_some_and(|a| a == "--advice") => tessera_tests::advice_bench::run(&args[2..]),
+        Some("bench") if args.get(1).is_some_and(|a| a == "--profile") => tessera_tests::profile_bench::run(),
         Some("bench") => tessera_tests::bench::run(),
         _ => {
             eprintln!("{USAGE}");

@@ -13,6 +13,7 @@ const CLASSES: &[(&str, &str, &str, &str)] = &[
     ("E05", "kernels", "Kernels and schedules", "A kernel, a directive or a policy that does not work out."),
     ("E06", "targets", "Targets and devices", "The machine or the cache does not do what the program needs."),
     ("E07", "run-time", "Run time", "The program was right as far as could be told, and stopped while it ran."),
+    ("E08", "budgets", "Budgets", "A function needs more than it may, or nothing tells what it needs."),
     ("E09", "limits", "Limits", "The program is larger or deeper than the compiler takes, or the compiler is wrong."),
     ("W", "warnings", "Warnings", "The program runs, and something about it is odd."),
 ];

@@ -90,8 +90,7 @@ pub fn as_graph(many: &Many) -> Option<Graph> {
     for (output, kind) in outputs.iter_mut().zip(smooth_inputs) {
         if !kind.each {
             // All values share it: their cotangents sum up.
-            let mut w =
-                Writer { graph: &mut wide, span: Span::NONE, policy: Policy::default(), again: None, kernel: None };
+            let mut w = Writer::new(&mut wide, Policy::default());
             *output = NodeId(expand::reduce(&mut w, Id(output.0), Reduction::Sum, &[0], false).0);
         }
     }
@@ -107,7 +106,7 @@ fn steps(many: &Many) -> Option<Graph> {
     let (inputs, output, cotangent, saved) =
         (add(&many.inputs), add(&many.outputs), add(&many.outputs), add(&many.saved));
     let pulled = Pulled { inputs: inputs.clone(), output: *output.first()?, saved, cotangent: *cotangent.first()? };
-    let mut w = Writer { graph: &mut g, span: Span::NONE, policy: Policy::default(), again: None, kernel: None };
+    let mut w = Writer::new(&mut g, Policy::default());
     let made = pull(&mut w, &pulled);
     let mut outputs = vec![];
     for (i, (input, kind)) in inputs.iter().zip(&many.inputs).enumerate() {

@@ -124,7 +124,7 @@ fn copied(
 }
 
 fn writer<'g>(graph: &'g mut Graph, like: &Node) -> Writer<'g> {
-    Writer { graph, span: like.origin.span, policy: like.policy, again: None, kernel: None }
+    Writer::of(graph, &like.origin, like.policy)
 }
 
 /// A turn of the loop: a block of every part.

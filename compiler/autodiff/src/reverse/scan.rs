@@ -8,7 +8,6 @@ use super::{Blocked, Reverse, active, smooth};
 use crate::copies::{copy_into, input};
 use crate::kept;
 use std::collections::{BTreeMap, BTreeSet};
-use tessera_base::Span;
 use tessera_ir::graph::{Graph, NodeId, NodeType, Policy};
 use tessera_ir::writer::{Writer, zeros_like};
 use tessera_ops::map::MapOp;
@@ -239,7 +238,7 @@ fn turn(
     let ids: Vec<NodeId> = wrt.iter().map(|w| w.1).collect();
     let made = Reverse::new(&mut out.body, &ids, NodeId(0), end).run(&seeds)?;
     let cotangent = |i: usize| wrt.iter().position(|w| w.0 == i).and_then(|k| made[k]);
-    let mut w = Writer { graph: &mut out.body, span: Span::NONE, policy, again: None, kernel: None };
+    let mut w = Writer::new(&mut out.body, policy);
     let mut outputs = vec![];
     for (&i, &before) in out.carries.iter().zip(carried) {
         let c = cotangent(i);

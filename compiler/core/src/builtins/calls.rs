@@ -182,6 +182,7 @@ calls! {
     "dist.size" ("axis") -> "int": "In per-device code: how many devices there are along an axis.";
     "dist.pipeline" ("stages, microbatches, axis=\"pp\", mesh=None"): "One function of several stages, each at its position of an axis: the rows of its argument go through in parts.";
     "dist.local": "As a decorator: the function says what one device does with its own blocks; its annotations say how they lie.";
+    "dist.budget" ("*, memory=None, step=None"): "As a decorator: what a call of the function may need at most, on one device or on each of a mesh: `memory=\"2GiB\"`, `step=\"15ms\"`, and by the name of an axis the bytes that a device exchanges over it, `tp=\"64MiB\"`. What needs more is refused before anything runs.";
     "dist.collective": "Exchanges that are written out.";
     "dist.collective.all_reduce" ("x, axis, op=\"sum\"") -> "Tensor": "The sum over the devices of an axis, or with `op` their mean, max or min.";
     "dist.collective.all_gather" ("x, axis, dim=0") -> "Tensor": "The blocks of all devices of an axis, one after the other along a dim. `dim` is for per-device code; elsewhere the layout says it.";
@@ -212,8 +213,8 @@ calls! {
     "numerics.policy" ("name"): "A statement for the rest of its scope, behind `with`, or a decorator: how sums are made, `\"deterministic\"`, `\"fast\"` or `\"kahan_sum\"`.";
     "numerics.precision" ("mode, dtype=bf16"): "A statement for the rest of its scope, behind `with`, or a decorator: which element types products take, `\"safe\"`, `\"standard\"`, `\"aggressive\"` or `\"deterministic\"`.";
 
-    "graph.profile": "Not supported yet: use `tessera profile`.";
-    "graph.trace": "Not supported yet: use `tessera emit`.";
+    "graph.profile" ("f, *args, runs=10, warmup=3, show=True") -> "Profile": "Runs `f` with the arguments, `warmup` times and then `runs` times measured, and prints a row for each of its kernels and exchanges. The value has them as numbers: see `std.profile`. Arguments are computed before.";
+    "graph.trace": "Not supported yet: use `tessera profile --trace FILE.json`.";
     "graph.explain": "Not supported yet: use `tessera explain`.";
 
     "io.save" ("path, value") -> "None": "Writes a value, or a struct, list or dict of them, as a safetensors file, atomically.";

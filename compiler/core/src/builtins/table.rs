@@ -262,6 +262,12 @@ host_functions! {
         "no arguments -> str";
 
     // Names that no program spells: what the checker calls for it.
+    measure_begin "measure.begin" by ([Ty::Int(_), Ty::Int(_)], Ty::None => true), Acts, Direct(measure_begin), Never("it measures"),
+        "runs before: int, measured runs: int; begins a profile of a function";
+    measure_turn "measure.turn" by ([_], Ty::None => true), Acts, Valued(measure_turn, 0), Never("it measures"),
+        "value; a run of the function that is profiled ended with it";
+    measure_end "measure.end" by ([], ty => is_text_list(ty)), Acts, Typed(measure_end), Never("it measures"),
+        "no arguments -> list[str], the rows of the profile";
     sizes_differ "sizes.differ" by ([Ty::Str, sizes], _ => is_int_list(sizes)), Pure, Direct(sizes_differ), As(T::Differ),
         "text, values: list[int]; stops the program, the text with the values in its braces";
     tensor_size "tensor.size" by ([x], Ty::Int(_) => x.is_tensor()), Certain, Made(M::Size), As(T::Size),

@@ -1,6 +1,7 @@
 //! Reads Core as [`super::print`] writes it. Any text is safe.
 
 use super::read_types::Defined;
+use crate::budget::Budget;
 use crate::ir::*;
 use crate::ty::{Derived, FnRefTy, GlobalKey, Grad, Line, OutAxes, StructTy, Ty};
 use std::collections::BTreeMap;
@@ -114,6 +115,11 @@ fn span(op: &Op, key: &str) -> Read<Span> {
 
 fn policy(op: &Op) -> Read<Policy> {
     Policy::parse(op.str("policy")?).ok_or_else(|| op.error("`policy` names none"))
+}
+
+fn budget(op: &Op) -> Read<Arc<Budget>> {
+    let read = Budget::parse(op.str("budget")?).map(Arc::new);
+    read.ok_or_else(|| op.error("`budget` is not of the form `name=number`"))
 }
 
 fn hints(op: &Op) -> Read<Arc<KernelHints>> {
@@ -276,6 +282,7 @@ impl Reader<'_> {
             effect: Effect::Graph,
             policy: if op.attr("policy").is_some() { policy(op)? } else { Policy::default() },
             hints: if op.attr("hints").is_some() { Some(hints(op)?) } else { None },
+            budget: if op.attr("budget").is_some() { Some(budget(op)?) } else { None },
             kernel: flag(op, "kernel"),
             program: None,
             backward: if op.attr("backward").is_some() { Some(self.inst(op, "backward")?) } else { None },

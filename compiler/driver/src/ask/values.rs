@@ -24,6 +24,8 @@ pub struct Chosen {
     /// The leaf of the arguments, if it is one.
     pub leaf: Option<u32>,
     pub given: bool,
+    /// Its type says it, at these sizes.
+    pub known: bool,
 }
 
 /// What values are made from.
@@ -75,6 +77,7 @@ impl<'a> Maker<'a> {
                 // What a type says is no choice.
                 if size.as_ref().is_none_or(|s| s.as_const().is_none()) {
                     self.note(path, n.to_string(), written.is_some());
+                    self.chosen.iter_mut().filter(|c| c.path == path).for_each(|c| c.known = known.is_some());
                 }
                 self.leaf(RegionArg::Int(n))
             }
@@ -124,6 +127,7 @@ impl<'a> Maker<'a> {
                     text: n.to_string(),
                     leaf: None,
                     given: length.is_some(),
+                    known: false,
                 });
                 let inner = format!("{path}[]");
                 RegionArg::List((0..n).map(|_| self.value(&inner, element, None)).collect::<Made<_>>()?)
@@ -181,7 +185,7 @@ impl<'a> Maker<'a> {
     fn note(&mut self, path: &str, text: String, given: bool) {
         let leaf = Some(self.leaves);
         if !self.chosen.iter().any(|c| c.path == path) {
-            self.chosen.push(Chosen { path: path.into(), text, leaf, given });
+            self.chosen.push(Chosen { path: path.into(), text, leaf, given, known: false });
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What a graph needs, without compiling or running it: the same groups, kernels and places in
 //! memory that a plan has.
 
-use super::{Backend, BackendError, bytes, kernel_costs};
+use super::{Backend, BackendError, bytes, kernel_costs, kernel_name};
 use std::fmt::Write;
 use tessera_abi::plan::{BufRef, Counts};
-use tessera_base::DType;
+use tessera_base::{DType, Span};
 use tessera_graph::place_buffers::place_buffers;
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition};
@@ -12,8 +12,11 @@ use tessera_ops::prim::Prim;
 use tessera_runtime::tensor::OutOfMemory;
 
 /// The work of one group.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Work {
+    /// What it computes, and for which place of the program.
+    pub name: String,
+    pub span: Span,
     pub flops: u64,
     /// Read and written.
     pub bytes: u64,
@@ -134,7 +137,14 @@ impl Backend {
                 Prim::Dot { .. } => graph.node(m).operands.first().map(|&o| graph.ty(o).dtype),
                 _ => None,
             });
-            out.work.push(Work { flops: c.flops, bytes: c.bytes_read + c.bytes_written, product, times: 1 });
+            out.work.push(Work {
+                name: kernel_name(graph, &planned.group),
+                span: graph.node(root).origin.span,
+                flops: c.flops,
+                bytes: c.bytes_read + c.bytes_written,
+                product,
+                times: 1,
+            });
         }
         if self.options.verbose {
             let ms = |t: std::time::Duration| t.as_secs_f64() * 1e3;

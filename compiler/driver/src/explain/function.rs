@@ -236,6 +236,7 @@ fn whole_json(setup: &Setup, asked: &Asked, (of, line): Meant) -> u8 {
                 shown["line"] = json!(line.map(|line| known.of_line(line)));
                 shown["graph"] = json!(known.graph);
                 shown["products"] = json!(known.products);
+                shown["splits"] = json!(known.splits);
                 shown["again"] = json!(known.again);
             }
             Err(found) => code = asked.refused(setup, &found),

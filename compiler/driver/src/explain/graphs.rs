@@ -4,7 +4,7 @@ use super::line::{Line, LineFacts, cost, counted};
 use crate::ask::Asked;
 use crate::backend::Backend;
 use crate::cli::OfFunction;
-use crate::graph_facts::{self, AgainFacts, GraphFacts, ProductFacts};
+use crate::graph_facts::{self, AgainFacts, GraphFacts, ProductFacts, SplitFacts};
 use crate::program::Setup;
 use crate::regions::as_run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,8 @@ use tessera_runtime::fault::human_bytes;
 pub struct Graphs {
     /// What was chosen and given, a line each.
     pub notes: Vec<String>,
+    /// The sizes that nobody gave: `N=8 D=16`.
+    pub chosen: String,
     pub backend: Backend,
     pub traced: Graph,
     pub run: Graph,
@@ -28,6 +30,7 @@ pub struct Facts {
     pub notes: Vec<String>,
     pub graph: GraphFacts,
     pub products: Vec<ProductFacts>,
+    pub splits: Vec<SplitFacts>,
     pub again: Vec<AgainFacts>,
 }
 
@@ -38,7 +41,7 @@ impl Graphs {
         let called = asked.call(setup, of)?;
         let backend = setup.texts();
         let run = as_run(&backend, &called.graph, asked.function.head).map_err(|d| vec![*d])?;
-        Ok(Graphs { notes: called.notes, backend, traced: called.graph, run })
+        Ok(Graphs { notes: called.notes, chosen: called.chosen, backend, traced: called.graph, run })
     }
 
     pub fn facts(&self, sources: &SourceMap) -> Facts {
@@ -46,6 +49,7 @@ impl Graphs {
             notes: self.notes.clone(),
             graph: graph_facts::of(&self.backend, &self.run, sources),
             products: graph_facts::products(&self.traced, sources),
+            splits: graph_facts::splits(&self.traced, sources),
             again: graph_facts::again(&self.backend, sources),
         }
     }
@@ -54,7 +58,7 @@ impl Graphs {
 impl Facts {
     /// What is known of a line.
     pub fn of_line(&self, line: &Line) -> LineFacts {
-        line.facts(&self.graph, &self.products, &self.again)
+        line.facts(&self.graph, &self.products, &self.splits, &self.again)
     }
 }
 
@@ -62,6 +66,8 @@ impl Facts {
 pub struct Hint {
     pub short: String,
     pub whole: String,
+    /// Whether it has a number that other sizes change.
+    pub sized: bool,
 }
 
 impl Facts {
@@ -95,36 +101,39 @@ impl Facts {
         out
     }
 
-    /// What is worth a word at the end of a line: exchanges, and what is computed in place. By file and line.
+    /// What is worth a word at the end of a line: exchanges, and what is computed in place, there or in a call that stands there.
+    /// By file and line.
     pub fn hints(&self) -> Vec<(String, usize, Hint)> {
         let mut sent: BTreeMap<(&str, usize, &str), u64> = BTreeMap::new();
         let mut places: BTreeMap<(&str, usize), BTreeSet<String>> = BTreeMap::new();
         for graph in self.graph.with_bodies() {
             for n in &graph.nodes {
-                let Some(place) = &n.place else { continue };
+                let lines: BTreeSet<(&str, usize)> =
+                    n.place.iter().chain(&n.calls).map(|p| (&*p.file, p.line)).collect();
                 if let Some(bytes) = n.sent {
-                    *sent.entry((&place.file, place.line, &n.op)).or_default() += bytes;
+                    for (file, line) in &lines {
+                        *sent.entry((file, *line, &n.op)).or_default() += bytes;
+                    }
                 }
                 for of in graph.in_place.iter().filter(|p| p.value == n.id) {
                     let whole = match &of.argument {
                         Some(name) => format!("in the memory of `{name}`, where the caller gives that up"),
                         None => "in the memory of what it writes over".into(),
                     };
-                    places
-                        .entry((&place.file, place.line))
-                        .or_default()
-                        .insert(format!("{} is computed {whole}", n.op));
+                    for at in &lines {
+                        places.entry(*at).or_default().insert(format!("{} is computed {whole}", n.op));
+                    }
                 }
             }
         }
         let exchange = |((file, line, op), bytes): ((&str, usize, &str), u64)| {
             let bytes = human_bytes(bytes);
             let whole = format!("{op}: device 0 sends {bytes}");
-            (file.to_owned(), line, Hint { short: format!("{op} {bytes}"), whole })
+            (file.to_owned(), line, Hint { short: format!("{op} {bytes}"), whole, sized: true })
         };
         let place = |((file, line), all): ((&str, usize), BTreeSet<String>)| {
             let whole = all.into_iter().collect::<Vec<_>>().join("; ");
-            (file.to_owned(), line, Hint { short: "in place".into(), whole })
+            (file.to_owned(), line, Hint { short: "in place".into(), whole, sized: false })
         };
         sent.into_iter().map(exchange).chain(places.into_iter().map(place)).collect()
     }

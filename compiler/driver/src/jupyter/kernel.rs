@@ -247,7 +247,8 @@ impl<'a> Kernel<'a> {
         let cursor = answers::byte_of(&request.code, request.cursor_pos);
         let before = request.code.get(..cursor).unwrap_or("");
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        let (at, matches) = Known::of(&self.state).complete(before.get(line_start..).unwrap_or(""));
+        let (lines, line) = before.split_at(line_start);
+        let (at, matches) = Known::of(&self.state).complete(lines, line);
         CompleteReply {
             matches,
             cursor_start: answers::characters(&request.code, line_start + at),

@@ -12,6 +12,7 @@ use tessera_core::ty::Ty;
 use tessera_runtime::host_value::{HostKey, HostValue};
 use tessera_runtime::plot::{self, Figure};
 use tessera_runtime::progress::Progress;
+use tessera_runtime::show::bool_text;
 use tessera_runtime::tensor::Tensor;
 use tessera_runtime::tensor_print::{Element, element};
 
@@ -328,6 +329,7 @@ fn parts<'v>(ty: &Ty, value: &'v HostValue) -> Vec<(String, Ty, &'v HostValue)> 
         (Ty::Dict(_, elem), HostValue::Dict(entries)) => {
             let name = |key: &HostKey| match key {
                 HostKey::Int(n) => n.to_string(),
+                HostKey::Bool(b) => bool_text(*b).into(),
                 HostKey::Str(s) => s.to_string(),
             };
             entries.iter().map(|(k, v)| (name(k), (**elem).clone(), v)).collect()
@@ -356,7 +358,7 @@ fn brief(value: &HostValue) -> String {
     match value {
         HostValue::Int(n) => n.to_string(),
         HostValue::Float(x) => format!("{x:?}"),
-        HostValue::Bool(b) => (if *b { "True" } else { "False" }).into(),
+        HostValue::Bool(b) => bool_text(*b).into(),
         HostValue::Str(s) => format!("'{s}'"),
         HostValue::None => "None".into(),
         HostValue::DType(d) => d.name().into(),
@@ -367,6 +369,7 @@ fn brief(value: &HostValue) -> String {
         HostValue::Dict(entries) => {
             let entry = |(k, v): &(HostKey, HostValue)| match k {
                 HostKey::Int(n) => format!("{n}: {}", brief(v)),
+                HostKey::Bool(b) => format!("{}: {}", bool_text(*b), brief(v)),
                 HostKey::Str(s) => format!("'{s}': {}", brief(v)),
             };
             format!("{{{}}}", several(&mut entries.iter().map(entry), entries.len()))

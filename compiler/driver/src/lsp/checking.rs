@@ -1,14 +1,19 @@
 //! What is wrong with the programs of open files: found on another thread, told to the client.
 
 use super::world::{Found, Ruler, World};
+use crate::budget::{self, On};
+use crate::program::Setup;
 use crossbeam_channel::Sender;
 use lsp_types::{DiagnosticRelatedInformation, DiagnosticSeverity, Location, PublishDiagnosticsParams};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tessera_base::{Diagnostic, FileId, Severity, quote};
+use tessera_core::ir::Program;
 use tessera_infer::check_only;
 use tessera_infer::db::Database;
+use tessera_infer::session::check_program;
 use tessera_resolve::source::SourceMap;
 
 /// What a thread found, of which state of the texts.
@@ -19,10 +24,21 @@ pub struct Result {
     pub fault: Option<String>,
 }
 
+/// The state of the texts that was last asked for.
+static LATEST: AtomicU64 = AtomicU64::new(0);
+/// One thread plans at a time.
+static PLANS: Mutex<()> = Mutex::new(());
+/// Programs are as deep as those that are run.
+const STACK_BYTES: usize = 256 << 20;
+
 /// Checks the programs of some files on a thread of its own. Where an edit comes first, nothing is told.
-pub fn start(db: &Database, roots: Vec<FileId>, generation: u64, tell: Sender<Result>) {
+///
+/// Budgets of programs that are right are held against them too. That plans functions, so it waits until no other thread does it.
+pub fn start(db: &Database, roots: Vec<FileId>, generation: u64, setup: Setup, tell: Sender<Result>) {
     let db = db.clone();
-    let spawned = std::thread::Builder::new().name("diagnostics".into()).spawn(move || {
+    LATEST.store(generation, Ordering::Relaxed);
+    let thread = std::thread::Builder::new().name("diagnostics".into()).stack_size(STACK_BYTES);
+    let spawned = thread.spawn(move || {
         let mut result = Result { generation, found: vec![], fault: None };
         for root in roots {
             match catch_unwind(AssertUnwindSafe(|| check_only(&db, root))) {
@@ -32,12 +48,43 @@ pub fn start(db: &Database, roots: Vec<FileId>, generation: u64, tell: Sender<Re
             }
         }
         // Whoever edits next waits for this picture of the texts to go.
+        let programs = match catch_unwind(AssertUnwindSafe(|| with_budgets(&db, &result))) {
+            Ok(programs) => programs,
+            Err(payload) if payload.is::<salsa::Cancelled>() => return,
+            Err(_) => vec![],
+        };
         drop(db);
+        if !programs.is_empty() {
+            let _one = PLANS.lock();
+            for (at, program) in programs {
+                if LATEST.load(Ordering::Relaxed) != generation {
+                    return;
+                }
+                let found = &mut result.found[at].1;
+                let planned = || budget::check(&setup, &program, &found.sources, On::Known);
+                match catch_unwind(AssertUnwindSafe(planned)) {
+                    Ok(over) => found.diagnostics.extend(over),
+                    Err(payload) => result.fault = Some(super::server::message(&*payload)),
+                }
+            }
+        }
         let _ = tell.send(result);
     });
     if let Err(e) = spawned {
         eprintln!("a thread cannot be had: {e}");
     }
+}
+
+/// The programs that may have budgets and have no errors, by their place among what was found.
+fn with_budgets(db: &Database, result: &Result) -> Vec<(usize, Arc<Program>)> {
+    let mut out = vec![];
+    for (at, (root, found)) in result.found.iter().enumerate() {
+        let may_have = found.sources.files.iter().any(|f| budget::may_have(&f.text));
+        if may_have && !found.diagnostics.iter().any(Diagnostic::is_error) {
+            out.extend(check_program(db, *root).program.map(|p| (at, Arc::new(p))));
+        }
+    }
+    out
 }
 
 impl World {

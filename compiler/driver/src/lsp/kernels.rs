@@ -1,6 +1,7 @@
 //! What becomes of the functions that a client looks at: their operations, kernels, exchanges and memory. It is what
 //! `tessera explain` tells, found on a thread of its own while nobody types, one function after the other, and kept: a request
-//! only reads it. Sizes are those of the signature, or of a call of the program.
+//! only reads it. Sizes are those of the signature, or of a call of the program; where nothing says them small ones are chosen, as
+//! `tessera explain` does.
 
 use super::known::{Answer, Key, Known, find};
 use super::world::{Ruler, World};
@@ -8,11 +9,12 @@ use crate::explain::line::Line;
 use crate::program::Setup;
 use crossbeam_channel::Sender;
 use lsp_types::{InlayHint, Range};
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tessera_base::{FileId, Span};
 use tessera_ide::analysis::{Analysis, Place};
 use tessera_ide::symbol::Symbol;
-use tessera_infer::db::Item;
+use tessera_infer::db::{Db, Item};
 
 /// Functions that wait at most.
 const WANTED_MAX: usize = 64;
@@ -72,6 +74,24 @@ impl World {
         } else if !self.wanted.contains(&key) && self.wanted.len() < WANTED_MAX {
             self.wanted.push_back(key);
         }
+    }
+
+    /// The next function that somebody wants to know of; what was found while it waited is known.
+    pub fn next_wanted(&mut self) -> Option<Key> {
+        let (known, state) = (&self.known, self.state);
+        self.wanted.retain(|key| known.get(key).is_none_or(|k| k.state != state));
+        self.wanted.pop_front()
+    }
+
+    /// Drops what is known and wanted of files that are not open, and of functions that are gone.
+    pub fn forget(&mut self, open: &[FileId]) {
+        let heads = |root: &FileId| self.db.file(*root).map(|file| file.heads(&self.db).clone());
+        let there: BTreeSet<Key> = open
+            .iter()
+            .flat_map(|root| heads(root).into_iter().flat_map(|all| all.to_vec()).map(move |head| (*root, head.id)))
+            .collect();
+        self.known.retain(|key, _| there.contains(key));
+        self.wanted.retain(|key| there.contains(key));
     }
 
     /// Takes what a thread found; says whether there is more to show between the words.
@@ -152,9 +172,16 @@ impl World {
             let Some(known) = self.known.get(&key).filter(|k| *k.text == **item.text(&self.db)) else { continue };
             let Ok(found) = &known.found else { continue };
             let first = first_line(&text, &place);
-            for (file, line, hint) in found.facts.hints() {
+            // Other functions have their own.
+            let own = known.first..known.first + known.text.lines().count();
+            for (file, line, hint) in found.facts.hints().into_iter().filter(|h| own.contains(&h.1)) {
+                if found.chosen && hint.sized {
+                    continue;
+                }
                 let at = (line + first).checked_sub(known.first).and_then(|line| line_end(&text, line));
-                let Some(at) = at.filter(|at| file == known.path && part.contains(at)) else { continue };
+                let Some(at) = at.filter(|at| file == known.path && part.start <= *at && *at <= part.end) else {
+                    continue;
+                };
                 out.push(InlayHint {
                     position: ruler.position(at),
                     label: hint.short.into(),

@@ -1,7 +1,8 @@
 //! What becomes of one function, as the language server keeps it, and how it is found. Sizes are those of the signature, or of a
-//! call of the program.
+//! call of the program; where nothing says them, small ones.
 
 use crate::ask::Asked;
+use crate::cli::OfFunction;
 use crate::explain::calls::sizes_of_calls;
 use crate::explain::function::instances;
 use crate::explain::graphs::{Facts, Graphs};
@@ -35,6 +36,8 @@ pub struct Found {
     pub facts: Facts,
     /// At which sizes, in words.
     pub at: String,
+    /// Whether those are small ones that the program does not have: bytes are not those of its run.
+    pub chosen: bool,
 }
 
 /// What a thread tells.
@@ -88,15 +91,17 @@ pub fn find(db: Database, key: Key, setup: &Setup) -> Result<Found, String> {
         let why = "it is host code, and neighbours that only compute tensors become a graph when they run";
         return Err(why.into());
     }
-    let open = |sizes: Vec<String>| match &sizes[..] {
-        [one] => format!("no call of the program says the size {one}; `tessera explain` looks at it at a small one"),
-        all => format!(
-            "no call of the program says the sizes {}; `tessera explain` looks at it at small ones",
-            all.join(", ")
-        ),
-    };
-    let sizes = sizes_of_calls(&asked).map_err(open)?;
     let refused = |found: Vec<Diagnostic>| found.first().map_or_else(String::new, |d| d.message.clone());
+    let Some(sizes) = sizes_of_calls(&asked) else {
+        let of = OfFunction { function: None, sizes: None, values: None };
+        let graphs = Graphs::of(setup, &asked, &of).map_err(refused)?;
+        let small = "small sizes, as no call of the program says them";
+        let at = match &*graphs.chosen {
+            "" => format!(" at {small}"),
+            chosen => format!(" at {chosen}: {small}"),
+        };
+        return Ok(Found { facts: graphs.facts(&asked.sources), at, chosen: true });
+    };
     let facts = Graphs::of(setup, &asked, &sizes.of).map_err(refused)?.facts(&asked.sources);
     let given = sizes.of.sizes.iter().flat_map(|s| &s.0).map(|(name, n)| format!("{name}={n}"));
     let values = sizes.of.values.iter().flat_map(|v| &v.0).map(|(name, n)| format!("{name}={n}"));
@@ -106,5 +111,5 @@ pub fn find(db: Database, key: Key, setup: &Setup) -> Result<Found, String> {
         ([], _) | (_, None) => String::new(),
         (given, Some((_, line, _))) => format!(" at {}, as line {line} calls it", given.join(" ")),
     };
-    Ok(Found { facts, at })
+    Ok(Found { facts, at, chosen: false })
 }

@@ -79,6 +79,8 @@ pub struct Server<'c> {
     looking: bool,
     /// When a text was changed last.
     edited: Instant,
+    /// What was found of functions shows something between the words that the client has not asked for.
+    unshown: bool,
     tell_known: Sender<known::Answer>,
     told_known: Receiver<known::Answer>,
     /// Numbers of requests of the server.
@@ -92,7 +94,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// As the setup, on one thread.
 fn alone(setup: &Setup) -> Setup {
     let global = Global { threads: Some(1), ..setup.global.clone() };
-    Setup { global, style: setup.style, stack_bytes: setup.stack_bytes, profile: None, held: None }
+    Setup { global, style: setup.style, stack_bytes: setup.stack_bytes, profile: None, gate: None, held: None }
 }
 
 type Answer = std::result::Result<Value, Refused>;
@@ -148,6 +150,7 @@ impl<'c> Server<'c> {
             setup: alone(setup),
             looking: false,
             edited: Instant::now(),
+            unshown: false,
             tell_known,
             told_known,
             asked: 0,
@@ -216,8 +219,9 @@ impl<'c> Server<'c> {
         self.generation += 1;
         let open: Vec<FileId> = self.world.documents.open.keys().filter_map(|p| self.world.db.file_at(p)).collect();
         self.world.found.retain(|id, _| open.contains(id));
+        self.world.forget(&open);
         self.checking = true;
-        checking::start(&self.world.db, open, self.generation, self.tell.clone());
+        checking::start(&self.world.db, open, self.generation, alone(&self.setup), self.tell.clone());
     }
 
     fn took(&mut self, result: checking::Result) {
@@ -237,23 +241,28 @@ impl<'c> Server<'c> {
             self.ask("workspace/diagnostic/refresh");
         }
         self.imports_change = false;
-        if self.client.refreshes_inlays {
-            self.ask("workspace/inlayHint/refresh");
-        }
+        self.refresh_inlays();
     }
 
     /// Begins to look at a function that somebody wants to know of, once the texts are quiet; returns how long there is nothing
     /// to be done.
     fn look(&mut self) -> Duration {
         const FOREVER: Duration = Duration::from_secs(3600);
-        if self.checking || self.looking || self.world.wanted.is_empty() {
+        if self.checking || self.looking {
+            return FOREVER;
+        }
+        if self.world.wanted.is_empty() {
+            // The client asks for all of them anew: once, when nothing more is wanted.
+            if self.unshown {
+                self.refresh_inlays();
+            }
             return FOREVER;
         }
         let quiet = self.edited.elapsed();
         if quiet < QUIET {
             return QUIET - quiet;
         }
-        if let Some(key) = self.world.wanted.pop_front() {
+        if let Some(key) = self.world.next_wanted() {
             self.looking = kernels::start(&self.world, key, alone(&self.setup), self.tell_known.clone());
         }
         if self.looking { FOREVER } else { Duration::ZERO }
@@ -264,7 +273,12 @@ impl<'c> Server<'c> {
         if let Some(fault) = &answer.fault {
             self.log(&format!("a fault of the compiler: {}", message(&**fault)));
         }
-        if self.world.take_known(answer) && self.client.refreshes_inlays {
+        self.unshown |= self.world.take_known(answer);
+    }
+
+    fn refresh_inlays(&mut self) {
+        self.unshown = false;
+        if self.client.refreshes_inlays {
             self.ask("workspace/inlayHint/refresh");
         }
     }

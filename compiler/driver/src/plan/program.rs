@@ -2,8 +2,10 @@
 
 use super::report::{ClassRow, ExchangeRow, RegionRow, Report};
 use crate::ask;
-use crate::backend::footprint::{Exchanged, Footprint, Work};
+use crate::backend::footprint::{Exchanged, Footprint};
 use crate::backend::{Backend, BackendError};
+use crate::budget::clock::{collective, seconds};
+use crate::budget::{self, On};
 use crate::cli::OfFunction;
 use crate::program::{Setup, finish, out, prepare, unit};
 use crate::regions::{DryRegion, Executor, Reports, SharedExecutor};
@@ -11,10 +13,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
-use tessera_base::{Code, DType, Diagnostic, Span};
+use tessera_base::{Code, Diagnostic, Span};
 use tessera_ir::graph::Graph;
-use tessera_plan::collective::Collective;
-use tessera_plan::roofline;
 use tessera_plan::topology::Topology;
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::fault::human_bytes;
@@ -36,6 +36,11 @@ pub fn plan(setup: &Setup, path: &Path, topology: &Topology, args: Vec<String>) 
         Err(d) => return fail(d, &SourceMap::default()),
     };
     let Some(ready) = prepare(setup, &loaded) else { return 1 };
+    let wrong = budget::check(setup, &ready.program, &ready.sources, On::Planned(topology));
+    setup.show(&wrong, &ready.sources);
+    if wrong.iter().any(Diagnostic::is_error) {
+        return 1;
+    }
     let mut session = tessera_host::Session::new(Box::new(std::io::sink()), false, args, setup.stack_bytes);
     session.set_dir(&path.parent().unwrap_or(Path::new("")).to_string_lossy());
     crate::interrupt::on_interrupt(session.interrupt_flag());
@@ -205,18 +210,6 @@ fn class(topology: &Topology, devices: Vec<u64>, footprint: &Footprint, exchange
     }
 }
 
-/// The time of a group by the roofline of the machine.
-fn seconds(topology: &Topology, work: &Work) -> f64 {
-    let (flops, bytes) = (work.flops as f64, work.bytes as f64);
-    let (product_flops, vector_flops) = if work.product.is_some() { (flops, 0.0) } else { (0.0, flops) };
-    let dtype = match work.product {
-        Some(DType::F8E4M3 | DType::F8E5M2) => "fp8".into(),
-        Some(d) => d.to_string(),
-        None => "f32".into(),
-    };
-    topology.device.time(&roofline::Work { product_flops, vector_flops, bytes }, &dtype)
-}
-
 /// Elements, or bytes, that a device sends to and receives from devices of its node, and others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Carried {
@@ -290,13 +283,12 @@ impl Traffic<'_> {
 /// Equal exchanges of one device, of so many bytes each: what they move, and the time by the links to near and far
 /// devices.
 fn row(topology: &Topology, name: &str, bytes: &Carried, runs: u64) -> ExchangeRow {
-    let what = if name.starts_with("all_gather") { Collective::AllGather } else { Collective::AllToAll };
     let links = |far: usize| bytes.sent[far].max(bytes.received[far]) as f64;
     ExchangeRow {
         name: name.into(),
         runs,
         sent: runs * (bytes.sent[0] + bytes.sent[1]),
         received: runs * (bytes.received[0] + bytes.received[1]),
-        seconds: runs as f64 * topology.direct(what, links(0), links(1)),
+        seconds: runs as f64 * topology.direct(collective(name), links(0), links(1)),
     }
 }

@@ -36,10 +36,11 @@ pub fn write(profile: &Profile, sources: &SourceMap, to: &mut dyn Write) -> io::
     sorted.sort_by_key(|e| (e.start, std::cmp::Reverse(e.whole)));
     let places: Vec<Option<Place>> = profile.rows.iter().map(|row| Place::of(span_of(row), sources)).collect();
     let slices = sorted.iter().filter_map(|e| Some(slice(e, profile.rows.get(e.row)?, places.get(e.row)?)));
+    let memory = sorted.iter().filter_map(|e| in_use(e, profile.rows.get(e.row)?));
     let lines = lines(&sorted, &profile.rows, sources);
     let arrows = lines.iter().enumerate().flat_map(|(number, line)| line.events(number));
     to.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
-    for (i, event) in heads.into_iter().chain(slices).chain(arrows).enumerate() {
+    for (i, event) in heads.into_iter().chain(slices).chain(arrows).chain(memory).enumerate() {
         let comma = if i == 0 { "" } else { "," };
         write!(to, "{comma}\n{event}")?;
     }
@@ -65,6 +66,13 @@ fn slice(event: &Event, row: &Row, place: &Option<Place>) -> Value {
         "ph": "X", "cat": kind, "name": row.name, "pid": 1, "tid": track(event.thread),
         "ts": micros(event.start), "dur": micros(event.whole), "args": {"place": place},
     })
+}
+
+/// Bytes that are in use when a kernel has run: a point of a line over the tracks.
+fn in_use(event: &Event, row: &Row) -> Option<Value> {
+    let at = micros(event.start + event.whole);
+    let args = json!({"bytes": event.in_use});
+    (row.kind == Kind::Step).then(|| json!({"ph": "C", "name": "memory in use", "pid": 1, "ts": at, "args": args}))
 }
 
 /// Runs of one line, one after the other.
@@ -120,16 +128,9 @@ mod tests {
     #[test]
     fn what_is_around_comes_first() {
         let us = Duration::from_micros;
-        let row = |name: &str, kind| Row {
-            name: name.into(),
-            kind,
-            origin: StepOrigin::default(),
-            times: vec![us(1)],
-            elsewhere: Duration::ZERO,
-            taken: None,
-        };
+        let row = |name: &str, kind| Row { times: vec![us(1)], ..Row::new(name, kind, StepOrigin::default()) };
         let rows = vec![row("dot", Kind::Step), row("host code", Kind::Stage)];
-        let event = |row, start, whole| Event { row, thread: 0, start: us(start), whole: us(whole) };
+        let event = |row, start, whole| Event { row, thread: 0, start: us(start), whole: us(whole), in_use: 0 };
         let profile = Profile { rows, events: vec![event(0, 5, 2), event(1, 5, 9)], ..Profile::default() };
         let mut text = vec![];
         write(&profile, &SourceMap::default(), &mut text).expect("memory takes it");

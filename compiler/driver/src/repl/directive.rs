@@ -197,7 +197,7 @@ fn timeit(state: &mut State, text: &str) -> Outcome {
 }
 
 fn profile(state: &mut State, text: &str) -> Outcome {
-    tessera_runtime::profile::start(false);
+    tessera_runtime::profile::start(Default::default());
     let outcome = state.eval_silently(text);
     let profile = tessera_runtime::profile::end();
     if outcome == Outcome::Done {

@@ -2,7 +2,7 @@
 
 use super::complete::Known;
 use super::input::{INDENT, indent_after};
-use super::signature::Signatures;
+use super::state::State;
 use crate::cache::DiskCache;
 use crate::cli::Color;
 use crate::program::Setup;
@@ -60,7 +60,6 @@ impl Editor {
         let mut lines: rustyline::Editor<Assistant, FileHistory> = rustyline::Editor::with_config(config)?;
         lines.set_helper(Some(Assistant {
             known: Known::default(),
-            signatures: Signatures::default(),
             hints: HistoryHinter::new(),
             before: String::new(),
             color,
@@ -118,9 +117,9 @@ impl Editor {
     }
 
     /// What can be completed from now on.
-    pub fn know(&mut self, known: Known, signatures: Signatures) {
+    pub fn know(&mut self, state: &State) {
         if let Some(helper) = self.lines.helper_mut() {
-            (helper.known, helper.signatures) = (known, signatures);
+            helper.known.know(state);
         }
     }
 }
@@ -183,11 +182,17 @@ impl Hint for Shown {
 
 struct Assistant {
     known: Known,
-    signatures: Signatures,
     hints: HistoryHinter,
     /// The lines of the input before this one.
     before: String,
     color: bool,
+}
+
+impl Assistant {
+    /// The lines of the input before this one, each with its end.
+    fn lines_before(&self) -> String {
+        if self.before.is_empty() { String::new() } else { format!("{}\n", self.before) }
+    }
 }
 
 impl Helper for Assistant {}
@@ -197,7 +202,7 @@ impl Completer for Assistant {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let (start, found) = self.known.complete(line.get(..pos).unwrap_or(line));
+        let (start, found) = self.known.complete(&self.lines_before(), line.get(..pos).unwrap_or(line));
         Ok((start, found.into_iter().map(|w| Pair { display: w.clone(), replacement: w }).collect()))
     }
 }
@@ -210,7 +215,7 @@ impl Hinter for Assistant {
         if !self.color || pos < line.len() || line.starts_with([':', '?']) && !self.before.is_empty() {
             return None;
         }
-        if let Some(text) = self.signatures.rest(&format!("{}\n{line}", self.before)) {
+        if let Some(text) = self.known.rest(&format!("{}{line}", self.lines_before())) {
             return Some(Shown { text, takes: false });
         }
         let hint = if self.before.is_empty() { self.hints.hint(line, pos, context)? } else { return None };
@@ -224,7 +229,7 @@ impl Highlighter for Assistant {
             return Cow::Borrowed(line);
         }
         // A line in the middle of a string is coloured as one.
-        let before = if self.before.is_empty() { String::new() } else { format!("{}\n", self.before) };
+        let before = self.lines_before();
         let whole = format!("{before}{line}");
         let mut out = String::with_capacity(line.len() * 2);
         let mut at = before.len();

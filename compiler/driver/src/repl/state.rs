@@ -108,13 +108,16 @@ impl Engine {
         Engine { machine, executor, backend, reports, spans: vec![] }
     }
 
-    fn load(&mut self, ready: &Ready) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
+    fn load(&mut self, setup: &Setup, ready: &Ready) -> Result<tessera_host::Loaded, Box<Diagnostic>> {
         let loaded = self
             .machine
             .load(&ready.lowered.host)
             .map_err(|e| Box::new(Diagnostic::new(Code::E0603, Span::NONE, e.to_string())))?;
         self.spans.extend(&ready.lowered.host.spans);
-        self.executor.borrow_mut().add(program::unit(&self.machine, &loaded, ready));
+        let mut executor = self.executor.borrow_mut();
+        executor.add(program::unit(&self.machine, &loaded, ready));
+        executor.set_profiler(program::profiler(setup, &ready.sources));
+        drop(executor);
         self.machine.set_regions(Box::new(SharedExecutor(self.executor.clone())));
         Ok(loaded)
     }
@@ -325,7 +328,7 @@ impl<'a> State<'a> {
         }
         let ready = Ready { program: Arc::new(program), lowered, sources: checked.sources };
         let engine = self.engine.get_or_insert_with(|| Engine::new(self.setup, &self.output));
-        let loaded = match engine.load(&ready) {
+        let loaded = match engine.load(self.setup, &ready) {
             Ok(l) => l,
             Err(d) => {
                 self.checker.undo();

@@ -126,7 +126,7 @@ pub fn execute(
     pool: Arc<Pool>,
 ) -> Result<u8, String> {
     let reports = Reports::default();
-    let program = program::start(session, ready, backend, pool, reports.clone()).map_err(|d| d.message)?;
+    let program = program::start(setup, session, ready, backend, pool, reports.clone()).map_err(|d| d.message)?;
     match session.run(&program) {
         // Who interrupts tells it once, for all cases.
         Some(Stop::Error(e)) if e.code == INTERRUPTED => Ok(crate::interrupt::INTERRUPTED),

@@ -84,7 +84,7 @@ impl Runner {
             memory: None,
         };
         let style = Style { color: false, json: false, quiet: true };
-        let setup = Setup { global, style, stack_bytes, profile: None, held: Some(RefCell::default()) };
+        let setup = Setup { global, style, stack_bytes, profile: None, gate: None, held: Some(RefCell::default()) };
         let pool = setup.pool();
         let backend = Rc::new(setup.backend(pool.clone()));
         Runner { setup, pool, backend }

@@ -93,7 +93,7 @@ fn worker(work: &Work, next: &AtomicUsize, send: &Sender<(usize, Option<Event>)>
     // Results hold what is told in words.
     let style = Style { json: false, color: work.style.color && !global.json, ..work.style };
     let held = Some(RefCell::default());
-    let machine = Machine::new(Setup { global, style, stack_bytes: work.stack_bytes, profile: None, held });
+    let machine = Machine::new(Setup { global, style, stack_bytes: work.stack_bytes, profile: None, gate: None, held });
     let mut names = vec![];
     loop {
         let at = next.fetch_add(1, Ordering::SeqCst);

@@ -59,6 +59,7 @@ fn why(g: &Graph, value: NodeId, reader: &Group, readers: usize) -> String {
         (Role::Dot, GroupKind::Dot | GroupKind::Attention) => {
             "a product reads each number of its operands many times".into()
         }
+        (Role::View, GroupKind::Dot) => "its rows are windows that would be read one number at a time".into(),
         (Role::Element, _) if reader.members.iter().any(|&m| role(g, m) == Role::Transform) => {
             "it makes random words, which come in rows and not beside the lines of a transform, or is needed before and after it".into()
         }

@@ -211,6 +211,9 @@ pub fn info(ty: &HostType) -> TypeInfo {
         HostType::Struct { name, fields } => {
             TypeInfo::Struct { name: name.clone(), fields: fields.iter().map(|(n, t)| (n.clone(), id(t))).collect() }
         }
+        HostType::Function { shown, captures } => {
+            TypeInfo::Function { shown: shown.clone(), captures: captures.iter().map(id).collect() }
+        }
         HostType::Fn { params, ret } => TypeInfo::Fn { params: params.iter().map(id).collect(), ret: id(ret) },
     }
 }

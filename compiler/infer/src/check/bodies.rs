@@ -1,6 +1,7 @@
 //! Whole bodies: function instances and modules.
 
 use super::annots::SigTypes;
+use super::budgets;
 use super::cx::{Cx, FnState, read};
 use super::env::{Binding, Slot};
 use super::fns;
@@ -23,9 +24,10 @@ use tessera_core::ir::*;
 use tessera_core::sizes::each_dim;
 use tessera_core::ty::{FnRefTy, GlobalKey, Ty};
 use tessera_core::walk::{each_expr, each_expr_in};
-use tessera_grammar::ast::ParamKind;
+use tessera_grammar::ast::{Expr, ParamKind, Stmt, StmtKind};
 use tessera_ir::graph::Policy;
 use tessera_resolve::functions::{FnBody, FnLike};
+use tessera_resolve::syntax::each_stmt;
 use tessera_types::unify::{JoinKind, bind_signature, join, join_diagnostic, leaves_mesh, refine};
 
 pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
@@ -40,6 +42,7 @@ pub fn empty_inst(name: Arc<str>, span: Span) -> FnInst {
         effect: Effect::Graph,
         policy: Policy::Deterministic,
         hints: None,
+        budget: None,
         kernel: false,
         program: None,
         backward: None,
@@ -84,6 +87,7 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
     cx.local = data.local.clone();
     let numerics = cx.decorated_numerics(&f.sig.decorators);
     cx.set_numerics(numerics);
+    let budget = cx.budget_of(&f.sig.decorators);
     cx.kernel = cx.kernel_state(&f.sig.decorators, &f.sig.name, f.sig.head);
     cx.diagnostics.clear();
     let policy = cx.policy;
@@ -151,6 +155,7 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
         effect: effect(&cx),
         policy,
         hints: None,
+        budget,
         kernel: false,
         program: None,
         backward,
@@ -383,6 +388,12 @@ fn body(cx: &mut Cx, f: &FnLike) {
     }
 }
 
+fn could_not_be_read(body: &[Stmt]) -> bool {
+    let mut found = false;
+    each_stmt(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Error));
+    found
+}
+
 /// The type of the result: as declared, or what all returns agree on.
 fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
     let (returns, ret) = match &mut cx.func {
@@ -420,6 +431,10 @@ fn result(cx: &mut Cx, f: &FnLike, declared: Option<&Ty>) -> Ty {
             cx.report(d);
         }
         return refine(&ret, first);
+    }
+    // What could not be read may return anything.
+    if matches!(&f.body, FnBody::Def(def) if could_not_be_read(&def.body)) {
+        return Ty::Error;
     }
     let guessing = cx.guessing;
     let mut joined: Option<(Ty, Span)> = None;
@@ -640,8 +655,14 @@ fn definition(cx: &mut Cx, id: ItemId) {
         }
     }
     cx.warn_hidden(&sig.name, sig.head);
+    let mut budget: Option<&Expr> = None;
     for e in &sig.decorators {
-        let _: Decorator = cx.decorator(e);
+        let Decorator::Budget = cx.decorator(e) else { continue };
+        match budget.replace(e) {
+            Some(first) => cx.report(budgets::twice(&sig.name, first, e)),
+            None if is_local(&sig) => cx.report(budgets::per_device(&sig.name, e)),
+            None => {}
+        }
     }
     let types = cx.signature(&sig, id, &[]);
     for (name, at, variable) in &types.namesakes {

@@ -136,11 +136,26 @@ impl Cx<'_> {
     }
 
     fn call_erased(&mut self, callee: TExpr, params: &[Ty], ret: &Ty, args: &[Arg], span: Span) -> TExpr {
-        let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
         let told = self.size_sources.clone();
         let mut callee = self.told_by_holder(callee);
         let wanted = || params.iter().map(|ty| Wanted::plain("", ty.clone())).collect();
         let values = self.right_of([&mut callee], |cx| cx.args_for(args, wanted));
+        let result = self.call_erased_with(callee, params, ret, values, span);
+        self.size_sources = told;
+        result
+    }
+
+    /// The same with checked arguments.
+    pub fn call_erased_with(
+        &mut self,
+        callee: TExpr,
+        params: &[Ty],
+        ret: &Ty,
+        values: Vec<Value>,
+        span: Span,
+    ) -> TExpr {
+        let slots: Vec<Slot> = (0..params.len()).map(|i| Slot::plain(&format!("{i}"), false)).collect();
+        let told = self.size_sources.clone();
         let whole = self.of_this_call(&Ty::Fn(params.to_vec(), Box::new(ret.clone())));
         let Ty::Fn(params, ret) = &whole else { return error_at(span) };
         let Some(matched) = self.match_params("this function", &slots, values, span, None) else {

@@ -86,6 +86,7 @@ impl Cx<'_> {
             return TExpr { kind: TKind::Compare { op, left: Box::new(l), right: Box::new(r) }, ty: Ty::Bool, span };
         }
         let text = match same {
+            true if !comparable => "functions are not compared".to_owned(),
             true => format!("`{}` has no order for `{}`", l.ty, op.symbol()),
             false if equality => format!("`{}` and `{}` are never equal", l.ty, r.ty),
             false => format!("`{}` and `{}` cannot be compared", l.ty, r.ty),

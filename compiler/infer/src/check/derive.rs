@@ -195,7 +195,11 @@ impl Cx<'_> {
         span: Span,
     ) -> Option<Applied> {
         if let Some(named) = args.iter().find_map(|a| a.name.clone()) {
-            self.error(Code::E0105, named.span, "the function that `vmap` gives takes its arguments by position");
+            self.error(
+                Code::E0105,
+                named.span,
+                "the function that `autodiff.vmap` gives takes its arguments by position",
+            );
             return None;
         }
         if let Some(axes) = axes.filter(|a| a.len() != args.len()) {
@@ -219,8 +223,12 @@ impl Cx<'_> {
                         Code::E0204,
                         arg.value.span,
                         match on(i) {
-                            None | Some(0) => format!("`vmap` goes over the rows of tensors, and this is `{ty}`"),
-                            Some(axis) => format!("`vmap` goes over dim {axis} of tensors, and this is `{ty}`"),
+                            None | Some(0) => {
+                                format!("`autodiff.vmap` goes over the rows of tensors, and this is `{ty}`")
+                            }
+                            Some(axis) => {
+                                format!("`autodiff.vmap` goes over dim {axis} of tensors, and this is `{ty}`")
+                            }
                         },
                     );
                     self.report(d.help("name the arguments that all share with `None` in `in_axes`"));
@@ -232,7 +240,7 @@ impl Cx<'_> {
             {
                 let message = match axes {
                     None => format!("the leading sizes differ: {want} and {have}"),
-                    Some(_) => format!("the sizes that `vmap` goes over differ: {want} and {have}"),
+                    Some(_) => format!("the sizes that `autodiff.vmap` goes over differ: {want} and {have}"),
                 };
                 self.report(Diagnostic::new(Code::E0202, arg.value.span, message));
                 return None;
@@ -241,12 +249,12 @@ impl Cx<'_> {
             rows.push(Value { name: None, value: self::row(row, arg.value.span) });
         }
         let Some(size) = size else {
-            self.error(Code::E0204, span, "`vmap` needs an argument with a leading dim to go over");
+            self.error(Code::E0204, span, "`autodiff.vmap` needs an argument with a leading dim to go over");
             return None;
         };
         let of = self.applied(f, rows, span)?;
         if of.args.len() != args.len() {
-            self.error(Code::E0690, span, "`vmap` of a function with arguments left out is not supported yet");
+            self.error(Code::E0690, span, "`autodiff.vmap` of a function with arguments left out is not supported yet");
             return None;
         }
         if let Some(d) = crossed(&of.ret, &front, span) {
@@ -270,7 +278,7 @@ impl Cx<'_> {
             let d = Diagnostic::new(
                 Code::E0204,
                 span,
-                format!("the results of `vmap` are tensors, and these are `{}`", of.ret),
+                format!("the results of `autodiff.vmap` are tensors, and these are `{}`", of.ret),
             );
             let d = if *outs == OutAxes::All(0) { d } else { d.note("or `out_axes` names a dim that they do not get") };
             self.report(d);
@@ -598,6 +606,7 @@ impl Cx<'_> {
                 .help(match ty {
                     Ty::Tuple(_) => "`has_aux=True` takes `(value, aux)`",
                     Ty::Tensor(_) => "compute in floats: `.to(f32)`",
+                    Ty::Int(_) => "ints have no derivative: give the function floats (`f(3.0)`), or return a float",
                     _ => "return the number",
                 }),
         };

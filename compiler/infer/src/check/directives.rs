@@ -2,12 +2,14 @@
 
 use super::args::{Slot, Value};
 use super::block_directives::Consumers;
+use super::budgets;
 use super::cx::Cx;
 use super::names::Meaning;
 use crate::members::members;
 use std::sync::Arc;
 use tessera_base::limits::Unused;
 use tessera_base::{Code, Diagnostic, Limits, Span};
+use tessera_core::budget::Budget;
 use tessera_core::builtins::call_text;
 use tessera_core::ir::{TExpr, TKind, TStmt};
 use tessera_core::ty::Ty;
@@ -48,6 +50,16 @@ impl Cx<'_> {
             }
         }
         (state.kernel || state.hints.autotune.is_some()).then_some(state)
+    }
+
+    /// What the decorators of a function allow it, if one of them says so. They are checked where the function is defined.
+    pub fn budget_of(&mut self, decorators: &[Expr]) -> Option<Arc<Budget>> {
+        let is_budget = |cx: &mut Self, e: &Expr| {
+            let ExprKind::Call { func, .. } = &e.kind else { return false };
+            matches!(cx.meaning(func), Some(Meaning::Builtin(n)) if &*n == "dist.budget")
+        };
+        let found = decorators.iter().find(|e| is_budget(self, e))?;
+        budgets::budget(found).ok().map(Arc::new)
     }
 
     /// Whether the body being checked is that of a kernel.

@@ -89,6 +89,7 @@ impl Cx<'_> {
         match &**name {
             "op.scan" => return self.scan(values, span),
             "op.fori" => return self.fori(values, span),
+            "graph.profile" => return self.profiled(values, span),
             "autodiff.grad"
             | "autodiff.value_and_grad"
             | "autodiff.vjp"
@@ -118,8 +119,11 @@ impl Cx<'_> {
             "len" | "abs" | "sum" | "any" | "all" | "int" | "float" | "bool" | "str" | "repr" | "list" | "tuple"
             | "dict" => {
                 if let Some(v) = values.iter().find_map(|v| v.name.clone()).filter(|n| &*n.text != "start") {
-                    self.error(Code::E0105, v.span, format!("`{name}` has no parameter `{}`", v.text));
-                    return error_at(span);
+                    let d = Diagnostic::new(Code::E0105, v.span, format!("`{name}` has no parameter `{}`", v.text));
+                    return self.fail(match &**name {
+                        "dict" => d.help(format!("write the entries out: `{{\"{}\": …}}`", v.text)),
+                        _ => d,
+                    });
                 }
                 self.simple(name, values, span)
             }

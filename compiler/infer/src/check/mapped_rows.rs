@@ -14,9 +14,13 @@ pub fn crossed(ret: &Ty, front: &Sharding, span: Span) -> Option<Diagnostic> {
     };
     let found = |t: TensorType| front.axes(0).iter().find(|axis| uses(&t, axis)).map(|axis| (axis.clone(), t.clone()));
     let (axis, t) = layouts::tensors(ret).into_iter().find_map(found)?;
-    let d = Diagnostic::new(Code::E0404, span, format!("`{axis}` splits what `vmap` goes over, and each result too"))
-        .note(format!("for one row the function gives {t}"))
-        .note("along one axis of the mesh only one dim of the result can be split");
+    let d = Diagnostic::new(
+        Code::E0404,
+        span,
+        format!("`{axis}` splits what `autodiff.vmap` goes over, and each result too"),
+    )
+    .note(format!("for one row the function gives {t}"))
+    .note("along one axis of the mesh only one dim of the result can be split");
     Some(d.help(format!("have what the function uses in full: `dist.collective.all_gather(x, axis=\"{axis}\")`")))
 }
 
@@ -36,7 +40,8 @@ impl Cx<'_> {
                 front = match front.settled(&own) {
                     Some(both) => both,
                     None => {
-                        let text = format!("the dim that `vmap` goes over is split in another way than before: {t}");
+                        let text =
+                            format!("the dim that `autodiff.vmap` goes over is split in another way than before: {t}");
                         let d = Diagnostic::new(Code::E0404, arg.value.span, text)
                             .note(format!("before, it was {}", front.describe(1)))
                             .help("lay one of them out like the other: `dist.shard(x, spec)`");

@@ -74,21 +74,41 @@ fn member_entity(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) 
             Some(Target::File(id)) if has_member(db, *id, member) => Some(Entity::Member(*id, member.clone())),
             _ => is_builtin_member(module, member).then_some(Entity::Builtin(dotted)),
         },
-        None => None,
+        // A file in a folder.
+        None => match file.imports(db).get(&dotted) {
+            Some(Target::File(id)) => Some(Entity::File(*id)),
+            _ => None,
+        },
     }
 }
 
-/// The module that a member of a module is, if it is one.
+/// The module that a member of a module is, if it is one: of a folder a file, or a folder inside.
 pub fn submodule(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) -> Option<Entity> {
     match member_entity(db, file, module, member) {
         Some(entity @ (Entity::Module(_) | Entity::File(_))) => Some(entity),
         Some(_) => None,
-        None => match file.imports(db).get(&*format!("{module}.{member}")) {
-            Some(Target::File(id)) => Some(Entity::File(*id)),
-            Some(_) => Some(Entity::Broken),
-            None => None,
-        },
+        None => {
+            let dotted: Arc<str> = format!("{module}.{member}").into();
+            match file.imports(db).get(&dotted) {
+                Some(Target::File(id)) => Some(Entity::File(*id)),
+                _ if !in_folder(db, file, &dotted).is_empty() => Some(Entity::Module(dotted)),
+                Some(_) => Some(Entity::Broken),
+                None => None,
+            }
+        }
     }
+}
+
+/// What a file imports from a folder: the files and the folders that lie there.
+pub fn in_folder(db: &dyn Db, file: File, folder: &str) -> BTreeSet<String> {
+    let before = file.before(db).as_ref().map(|b| b.imports.clone());
+    let own = file.imports(db).clone();
+    let all = own.iter().chain(before.iter().flat_map(|b| b.iter()));
+    let inside = |(name, target): (&Arc<str>, &Target)| {
+        let rest = name.strip_prefix(folder)?.strip_prefix('.')?;
+        matches!(target, Target::File(_)).then(|| rest.split('.').next().unwrap_or(rest).to_owned())
+    };
+    all.filter_map(inside).collect()
 }
 
 /// Whether a file defines, assigns or imports a name.
@@ -113,7 +133,12 @@ impl Cx<'_> {
             StmtKind::FromImport { path, names } => {
                 let module = tessera_resolve::syntax::dotted_path(path);
                 let span = path.iter().map(|n| n.span).reduce(|a, b| a.to(b)).unwrap_or(stmt.span);
-                let submodules = &*module == "std" || &*module == "tessera";
+                let imports = self.names_of().imports(self.db);
+                let folder = !matches!(imports.get(&module), Some(Target::File(_)))
+                    && names
+                        .iter()
+                        .any(|(n, _)| matches!(imports.get(&*format!("{module}.{}", n.text)), Some(Target::File(_))));
+                let submodules = &*module == "std" || &*module == "tessera" || folder;
                 if !submodules && !self.known_module(&module, path, span) {
                     return;
                 }
@@ -235,7 +260,7 @@ impl Cx<'_> {
         }
         let own = match self.names_of().imports(self.db).get(module) {
             Some(Target::File(id)) => self.file_names(*id),
-            _ => members(module),
+            _ => members(module).into_iter().chain(in_folder(self.db, self.names_of(), module)).collect(),
         };
         // The same name in another module.
         let elsewhere = builtins::MODULES.iter().find(|m| **m != module && is_builtin_member(m, name));
@@ -258,14 +283,10 @@ impl Cx<'_> {
 
     /// A member of a module.
     pub fn module_member(&mut self, module: &Arc<str>, name: &Name) -> Meaning {
-        if let Some(entity) = member_entity(self.db, self.names_of(), module, &name.text) {
-            return self.entity(&entity, name.span);
-        }
+        let found = member_entity(self.db, self.names_of(), module, &name.text);
         // `foo.bar` where only `import foo.bar` was written.
-        let dotted: Arc<str> = format!("{module}.{}", name.text).into();
-        if let Some(Target::File(id)) = self.names_of().imports(self.db).get(&dotted) {
-            self.files.insert(*id);
-            return Meaning::File(*id);
+        if let Some(entity) = found.or_else(|| submodule(self.db, self.names_of(), module, &name.text)) {
+            return self.entity(&entity, name.span);
         }
         if &**module == "op"
             && let Some(d) = DType::parse(&name.text)

@@ -159,6 +159,11 @@ fn is_data(ty: &Ty) -> bool {
     }
 }
 
+/// Whether values of a type are data as a whole.
+pub fn is_stored(ty: &Ty) -> bool {
+    !matches!(ty, Ty::None | Ty::Never | Ty::Error) && leaf(ty, &|ty| !is_data(ty)).is_none()
+}
+
 /// Whether its parts are still to be put together.
 fn is_unfinished(ty: &Ty) -> bool {
     matches!(ty, Ty::Tensor(t) if t.sharding.unfinished().is_some())

@@ -43,7 +43,9 @@ impl Cx<'_> {
         if key.ty.is_error() || base.ty.is_error() {
             return error_at(span);
         }
-        let key = super::scalars::as_int(key);
+        // Elsewhere a bool counts as an int.
+        let bools = matches!(&base.ty, Ty::Dict(k, _) if **k == Ty::Bool);
+        let key = if bools { key } else { super::scalars::as_int(key) };
         match base.ty.clone() {
             Ty::List(t) if matches!(key.ty, Ty::Int(_)) => {
                 if *t == Ty::Unknown {

@@ -1,5 +1,6 @@
 //! What the language has and this compiler not yet: refused by name, with the reason.
 
+use super::budgets;
 use super::cx::Cx;
 use super::names::Meaning;
 use crate::known_elsewhere;
@@ -14,6 +15,7 @@ pub enum Decorator {
     Numerics,
     CustomVjp,
     Local,
+    Budget,
     Broken,
 }
 
@@ -41,6 +43,10 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .help(format!("call it: `{name}(f)`")),
             ),
+            (_, "dist.budget") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
+                    .help("write `@dist.budget(memory=\"2GiB\")` above a function"),
+            ),
             (_, "dist.local") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is a decorator"))
                     .help(format!("write `@{name}` above a function")),
@@ -49,7 +55,13 @@ impl Cx<'_> {
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .help(format!("call it: `{name}([first, second], microbatches=4, mesh=mesh)(x)`")),
             ),
-            ("graph", _) => not_yet(Code::E0690, "profiles and traces of compiled programs are not recorded"),
+            (_, "graph.profile") => Some(
+                Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
+                    .help(format!("call it: `{name}(f, x)`")),
+            ),
+            ("graph", _) => {
+                not_yet(Code::E0690, "a command shows it: `tessera profile --trace FILE.json`, `tessera explain`")
+            }
             (_, "numerics.policy" | "numerics.precision") => Some(
                 Diagnostic::new(Code::E0204, span, format!("`{name}` is not a value"))
                     .note("it is a statement for the rest of its scope, stands after `with`, or is a decorator")
@@ -83,6 +95,15 @@ impl Cx<'_> {
                 "op.kernel" | "op.autotune" => return Decorator::Broken,
                 "autodiff.custom_vjp" => return Decorator::CustomVjp,
                 "dist.local" => return Decorator::Local,
+                "dist.budget" => {
+                    return match budgets::budget(e) {
+                        Ok(_) => Decorator::Budget,
+                        Err(d) => {
+                            self.report(*d);
+                            Decorator::Broken
+                        }
+                    };
+                }
                 _ => {}
             },
             Some(Meaning::Broken) => return Decorator::Broken,
@@ -94,7 +115,10 @@ impl Cx<'_> {
             self.report(d.help(help));
             return Decorator::Broken;
         }
-        let d = d.note("decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, `@custom_vjp` and `@dist.local`");
+        let d = d.note(
+            "decorators are `@op.kernel`, `@op.autotune(cache=…)`, `@numerics.policy(…)`, `@numerics.precision(…)`, \
+             `@autodiff.custom_vjp(…)`, `@dist.local` and `@dist.budget(…)`",
+        );
         self.report(d);
         Decorator::Broken
     }

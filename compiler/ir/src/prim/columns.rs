@@ -3,7 +3,7 @@
 pub use crate::body::{self, Asked, Body, Refusal, part_type};
 pub use crate::graph::{Graph, Node, NodeId, NodeType, Policy};
 pub use crate::group::Role;
-pub use crate::index::{Index, Term, Var, delinear, linear, row_major};
+pub use crate::index::{Index, Term, Var, delinear, linear, regrouped, row_major};
 pub use crate::lift::{Lift, Lifted, Value};
 pub use crate::links::{Link, Reach, first_of_sorted, reshaped};
 pub use crate::part;

@@ -62,8 +62,7 @@ impl Primitive for Reshape {
 
     fn body(&self, b: &mut Body, q: &Asked) -> Result<ValueId, Refusal> {
         let x = q.operand(0)?;
-        let flat = linear(q.at, &row_major(&q.node.ty.shape));
-        let inner = delinear(&flat, &b.graph.ty(x).shape, &|v| b.s.range(v));
+        let inner = regrouped(q.at, &q.node.ty.shape, &b.graph.ty(x).shape, &|v| b.s.range(v));
         b.value(x, &inner, q.guards, q.part)
     }
 

@@ -35,18 +35,18 @@ fn range(args: &[SymArg]) -> Result<Range, OpError> {
     let one_sided = rule::absent(args, 1);
     let (start, stop) = if one_sided { (None, 0) } else { (Some(0), 1) };
     let given: Vec<usize> = start.into_iter().chain([stop]).chain((!rule::absent(args, 2)).then_some(2)).collect();
-    let zero_step = || OpError::new(Code::E0711, "the step of `arange` is 0").arg(2, "0");
+    let zero_step = || OpError::new(Code::E0711, "the step of `op.arange` is 0").arg(2, "0");
     if given.iter().all(|&i| matches!(args.get(i), Some(SymArg::Int(_)))) {
         let first = start.map_or(Ok(Size::constant(0)), |i| rule::int(args, i).cloned())?;
-        let step = if rule::absent(args, 2) { 1 } else { rule::int_const(args, 2, "the step of `arange`")? };
+        let step = if rule::absent(args, 2) { 1 } else { rule::int_const(args, 2, "the step of `op.arange`")? };
         return if step == 0 { Err(zero_step()) } else { Ok(Range::Int(first, rule::int(args, stop)?.clone(), step)) };
     }
     let value = |i: usize| match args.get(i) {
-        Some(SymArg::Int(n)) => Ok(rule::constant(n, i, "the bounds of `arange`")? as f64),
+        Some(SymArg::Int(n)) => Ok(rule::constant(n, i, "the bounds of `op.arange`")? as f64),
         Some(SymArg::Float(Some(v))) => Ok(*v),
         _ => {
             rule::float(args, i)?;
-            Err(OpError::new(Code::E0213, "the bounds of `arange` must be known when the program is compiled")
+            Err(OpError::new(Code::E0213, "the bounds of `op.arange` must be known when the program is compiled")
                 .arg(i, "only known at run time")
                 .help("with a number of elements that is known: `op.linspace(start, stop, num)`"))
         }
@@ -69,7 +69,7 @@ fn infer_arange(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         Range::Float(start, stop, step) => {
             let steps = ((stop - start) / step).ceil().max(0.0);
             if steps.is_nan() || steps > 9e15 {
-                return Err(OpError::new(Code::E0711, format!("`arange` of {steps} elements")).arg(0, "here"));
+                return Err(OpError::new(Code::E0711, format!("`op.arange` of {steps} elements")).arg(0, "here"));
             }
             (Size::constant(steps as i64), DType::F32)
         }
@@ -84,7 +84,7 @@ fn lower_arange(call: &mut Call) -> Lowered {
     let count = expand::iota(b, &shape, 0);
     Ok(vec![match range {
         Range::Int(start, _, step) => {
-            let start = rule::constant(&start, 0, "the start of `arange`")?;
+            let start = rule::constant(&start, 0, "the start of `op.arange`")?;
             let mut x = count;
             for (op, value, neutral) in [(MapOp::mul, step, 1), (MapOp::add, start, 0)] {
                 if value != neutral {

@@ -31,7 +31,7 @@ fn infer(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
             };
             rule::one(vec![], dtype.or(natural))
         }
-        None => Err(OpError::new(Code::E0104, "`array` needs its values")),
+        None => Err(OpError::new(Code::E0104, "`op.array` needs its values")),
     }
 }
 

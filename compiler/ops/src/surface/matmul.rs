@@ -117,7 +117,7 @@ fn contracted(error: OpError, x: &TensorType, y: &TensorType) -> OpError {
 fn infer_dot(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let (x, y) = (rule::tensor(args, 0)?, rule::tensor(args, 1)?);
     if x.rank() > 2 || y.rank() > 2 {
-        return Err(OpError::new(Code::E0207, "`dot` takes vectors and matrices")
+        return Err(OpError::new(Code::E0207, "`op.dot` takes vectors and matrices")
             .arg(0, x.to_string())
             .arg(1, y.to_string())
             .help("for batches of matrices `op.matmul({x}, {y})`, for sums over the last dim of both `op.einsum`"));

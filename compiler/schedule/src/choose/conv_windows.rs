@@ -23,9 +23,14 @@ const THREADS: [(u64, f64); 3] = [(2, 0.6), (4, 0.3), (8, 0.1)];
 const POINTS: u64 = 32;
 const IDLE: f64 = 0.02;
 
-/// Rows and vectors of a register tile for rows of `row` windows and `channels` columns: the one
-/// with the fewest cycles, of which one issues two multiply-adds or two loads, and a chain waits four.
+/// Rows and vectors of a register tile for rows of `row` windows and `channels` columns: the one with the fewest cycles.
 fn registers(row: u64, channels: u64, lanes: u64, registers: u64) -> (u64, u64) {
+    tiles(row, channels, lanes, registers).first().map_or((1, 1), |(tile, _)| *tile)
+}
+
+/// The tiles that fit the registers, with the cycles that a step of a row of windows takes in them, the fewest first: a cycle
+/// issues two multiply-adds or two loads, and a chain waits four.
+pub fn tiles(row: u64, channels: u64, lanes: u64, registers: u64) -> Vec<((u64, u64), f64)> {
     let cycles = |rows: u64, vectors: u64| ((rows * vectors).max(rows + vectors) as f64 / 2.0).max(4.0);
     let parts = |all: u64, size: u64| [(all / size, size), (u64::from(!all.is_multiple_of(size)), all % size)];
     let cost = |rows: u64, vectors: u64| -> f64 {
@@ -34,9 +39,10 @@ fn registers(row: u64, channels: u64, lanes: u64, registers: u64) -> (u64, u64) 
     };
     let fits = (1..=channels.div_ceil(lanes).clamp(1, 4)).flat_map(|v| (1..=row.min(28)).map(move |r| (r, v)));
     // Of equal ones the tallest of two vectors: it reads least.
-    fits.filter(|(r, v)| r * v + v < registers)
-        .min_by(|x, y| cost(x.0, x.1).total_cmp(&cost(y.0, y.1)).then((x.1 != 2, y.0).cmp(&(y.1 != 2, x.0))))
-        .unwrap_or((1, 1))
+    let fits = fits.filter(|(r, v)| r * v + v < registers);
+    let mut all: Vec<((u64, u64), f64)> = fits.map(|(r, v)| ((r, v), cost(r, v))).collect();
+    all.sort_by(|(x, a), (y, b)| a.total_cmp(b).then((x.1 != 2, y.0).cmp(&(y.1 != 2, x.0))));
+    all
 }
 
 /// Directives where product `dot` is a convolution worth it; the rows of its windows are joined then.

@@ -26,14 +26,34 @@ pub const STEPS_NESTED: Directive = Directive::Steps { unroll: 12, distance: 32 
 /// Rows and vectors of the register tile: `rows·vectors` accumulators, `vectors` for the right
 /// operand and one broadcast fit the registers.
 pub fn registers(m: u64, n: u64, lanes: u32, registers: u32) -> (u32, u32) {
+    let best = tiles(m, n, lanes, registers).into_iter().next();
+    best.map_or((1, 1), |tile| (tile.rows, tile.vectors))
+}
+
+/// A register tile, and what tall products choose it by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tile {
+    pub rows: u32,
+    pub vectors: u32,
+    /// Its multiply-adds in the time of its loads, in thousandths of what the processor can do.
+    pub multiplied: u32,
+}
+
+/// The tiles that were compared, the best first; one where a single one holds all rows.
+pub fn tiles(m: u64, n: u64, lanes: u32, registers: u32) -> Vec<Tile> {
     let wide = (n.div_ceil(lanes as u64).max(1)).min(VECTORS_MAX as u64) as u32;
     let fits = |vectors: u32| ((registers - 1).saturating_sub(vectors) / vectors).clamp(1, ROWS_MAX);
-    let rows = |vectors: u32| m.div_ceil(m.div_ceil(fits(vectors) as u64).max(1)).max(1) as u32;
+    let tile = |vectors: u32| {
+        let rows = m.div_ceil(m.div_ceil(fits(vectors) as u64).max(1)).max(1) as u32;
+        Tile { rows, vectors, multiplied: multiplied(rows, vectors) }
+    };
     // As many vectors as still hold all rows; for tall products the fullest tile of two or three.
-    let all = (2..=wide).rev().find(|v| fits(*v) as u64 >= m);
-    let tall = (1..=wide.min(3)).max_by_key(|v| (multiplied(rows(*v), *v), rows(*v) * v, *v == 2));
-    let vectors = all.or(tall).unwrap_or(1);
-    (rows(vectors), vectors)
+    if let Some(vectors) = (2..=wide).rev().find(|v| fits(*v) as u64 >= m) {
+        return vec![tile(vectors)];
+    }
+    let mut tall: Vec<Tile> = (1..=wide.min(3)).rev().map(tile).collect();
+    tall.sort_by_key(|t| std::cmp::Reverse((t.multiplied, t.rows * t.vectors, t.vectors == 2)));
+    tall
 }
 
 /// Of a step of `rows` by `vectors`: multiply-adds in the time that its loads leave them, in thousandths. A processor loads two

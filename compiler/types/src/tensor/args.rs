@@ -151,8 +151,11 @@ impl At<'_> {
 pub fn any_tensor(value: &TExpr) -> Diagnostic {
     Diagnostic::new(Code::E0213, value.span, "the rank and dtype of this tensor are not known")
         .here(format!("this is a {}", value.ty))
-        .note("they come from data; a declared type is checked once at run time")
-        .help("bind it to an annotated name: `x: Tensor[N, D, f32] = …`")
+        .note("they come from data, or from a list or dict that holds tensors of several ranks or dtypes")
+        .help(
+            "bind it to an annotated name, which is checked once at run time: `x: Tensor[N, D, f32] = …`; tensors of several \
+             ranks keep their types as the fields of a struct or the elements of a tuple",
+        )
 }
 
 fn constant(at: &At, n: Option<&Size>, value: &TExpr) -> Result<Size, Diagnostic> {

@@ -144,6 +144,9 @@ fn elsewhere(name: &str) -> Option<&'static str> {
             "operators change nothing: they give new tensors, to be bound (`x = x + 1.0`); elements are assigned (`x[0] = 1.0`)"
         }
         "at" => "elements are assigned: `x[0] = 1.0` changes `x`, and no other name that holds its value",
+        "append" | "extend" | "insert" | "push" => {
+            "a tensor keeps its size: collect rows in a list and make one of them with `op.stack`, or join tensors with `op.concat`"
+        }
         "dim" => "the rank is `x.ndim`",
         "numel" => "the number of elements is `x.size`",
         _ => return None,

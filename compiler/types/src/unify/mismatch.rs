@@ -178,6 +178,7 @@ fn type_help(expected: &Ty, found: &Ty) -> Option<String> {
         (Ty::Int(_), Ty::Float) => "`int(x)` drops the fraction, `round(x)` rounds; `//` divides whole numbers",
         (Ty::Int(_), Ty::Str) => "`int(x)` reads a number from text",
         (Ty::Float, Ty::Str) => "`float(x)` reads a number from text",
+        (Ty::Str, Ty::None) => "a value has one type: an empty text is `\"\"`",
         (Ty::Str, _) => "`str(x)` gives its text",
         (Ty::Tensor(_) | Ty::TensorPattern(_) | Ty::AnyTensor, Ty::List(_)) => {
             "`op.array(x)` makes a tensor of nested lists"

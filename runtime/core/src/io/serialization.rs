@@ -8,6 +8,7 @@ use super::checkpoint::{Checkpoint, is_own_text};
 use super::safetensors::{Content, TEXTS_NAME};
 use crate::fault::{Fault, shown};
 use crate::host_value::{HostKey, HostValue};
+use crate::show::bool_text;
 use crate::tensor::Tensor;
 use crate::value::{TypeId, TypeInfo, TypeTable};
 use std::collections::BTreeSet;
@@ -75,6 +76,7 @@ fn leaves<'a>(types: &TypeTable, value: &'a mut HostValue, ty: TypeId, name: &st
             for (key, item) in entries {
                 let key = match key {
                     HostKey::Int(i) => i.to_string(),
+                    HostKey::Bool(b) => bool_text(*b).into(),
                     HostKey::Str(s) => s.to_string(),
                 };
                 leaves(types, item, *element, &step(&key), out);

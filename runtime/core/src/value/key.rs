@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 /// A dict's key. A string is held by one reference.
 pub enum Key {
     Int(i64),
+    Bool(bool),
     Str(StrKey),
 }
 
@@ -56,6 +57,7 @@ impl Clone for Key {
     fn clone(&self) -> Self {
         match self {
             Key::Int(i) => Key::Int(*i),
+            Key::Bool(b) => Key::Bool(*b),
             Key::Str(s) => Key::Str(s.clone()),
         }
     }
@@ -66,6 +68,7 @@ impl Key {
     pub fn word(&self) -> u64 {
         match self {
             Key::Int(i) => *i as u64,
+            Key::Bool(b) => u64::from(*b),
             Key::Str(s) => s.word(),
         }
     }
@@ -73,6 +76,7 @@ impl Key {
     fn probe(&self) -> Probe<'_> {
         match self {
             Key::Int(i) => Probe::Int(*i),
+            Key::Bool(b) => Probe::Bool(*b),
             Key::Str(s) => Probe::Str(s.get().text()),
         }
     }
@@ -82,6 +86,7 @@ impl Key {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Probe<'a> {
     Int(i64),
+    Bool(bool),
     Str(&'a str),
 }
 

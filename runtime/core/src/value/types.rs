@@ -19,12 +19,17 @@ pub enum TypeInfo {
     List(TypeId),
     /// Has one value: how it prints.
     Known(Arc<str>),
-    /// Keys are strings or ints.
+    /// Keys are strings, ints or bools.
     Dict(TypeId, TypeId),
     Tuple(Vec<TypeId>),
     Struct {
         name: Arc<str>,
         fields: Vec<(Arc<str>, TypeId)>,
+    },
+    /// One particular function: how it prints, and the values that it captures, which lie as those of a tuple do.
+    Function {
+        shown: Arc<str>,
+        captures: Vec<TypeId>,
     },
     Fn {
         params: Vec<TypeId>,
@@ -77,7 +82,9 @@ impl TypeTable {
     /// The types of a record's fields, in order.
     pub fn field(&self, record: TypeId, index: usize) -> TypeId {
         match self.get(record) {
-            TypeInfo::Tuple(items) => items.get(index).copied().unwrap_or(Self::NONE),
+            TypeInfo::Tuple(items) | TypeInfo::Function { captures: items, .. } => {
+                items.get(index).copied().unwrap_or(Self::NONE)
+            }
             TypeInfo::Struct { fields, .. } => fields.get(index).map_or(Self::NONE, |f| f.1),
             _ => Self::NONE,
         }

@@ -216,7 +216,7 @@ fn not_yet() {
         "@op.kernel\ndef k(a):\n    schedule.tile((1, 2, 3, 4))\n    return a + 1.0\nprint(k(op.ones((2,))))\n",
         "E0504@3",
     );
-    expect("graph.profile(print)\n", "E0690@1");
+    expect("graph.trace(print)\n", "E0690@1");
     expect("numerics.policy(\"kahan\")\n", "E0101@1");
     expect("@nothing\ndef f(x):\n    return x\n", "E0101@1");
 }
