@@ -31,6 +31,9 @@ struct Kept {
     gain: f64,
 }
 
+/// No run is longer.
+const SECONDS_MAX: f64 = 1e9;
+
 /// Earlier advice.
 ///
 /// # Errors
@@ -46,6 +49,10 @@ pub fn read(path: &Path) -> Result<Saved, Box<Diagnostic>> {
     let saved: Saved = serde_json::from_slice(&bytes).map_err(|e| none(e.to_string()))?;
     if saved.schema != 1 {
         return Err(none(format!("its schema is {}, and this tool knows 1", saved.schema)));
+    }
+    let times = saved.findings.iter().flat_map(|f| [f.cost, f.gain]).chain([saved.whole]);
+    if let Some(odd) = times.into_iter().find(|t| !(0.0..=SECONDS_MAX).contains(t)) {
+        return Err(none(format!("{odd} is no time")));
     }
     Ok(saved)
 }
