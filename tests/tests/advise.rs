@@ -52,16 +52,39 @@ fn what_an_edit_brought_is_told() {
 }
 
 #[test]
+fn tensors_that_differ_in_one_element_are_not_the_same() {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let source = "def f(x: Tensor[512, 512, f32], w: Tensor[512, 512, f32]) -> Tensor[512, 512, f32]:
+    return op.relu(x @ w)
+
+def one_hot(i: int) -> Tensor[512, 512, f32]:
+    return op.where(op.arange(512 * 512).reshape(512, 512) == i, 1.0, 0.0)
+
+xs = [one_hot(i * 512 + 100) for i in range(20)]
+w = op.ones((512, 512))
+total = 0.0
+for x in xs:
+    total = total + f(x, w)[3, 0].item()
+print(total)
+";
+    std::fs::write(dir.path().join("p.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
+    let ran = run_in(dir.path(), &["advise", "p.tsr"], "").unwrap_or_else(|e| panic!("{e}"));
+    assert!(ran.code == 0 && !ran.err.contains("the same each time"), "{}", ran.err);
+}
+
+#[test]
 fn wrong_files_are_told_before_the_program_runs() {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap_or_else(|e| panic!("{e}"));
     write("p.tsr", "print(\"it ran\")\n");
     write("no.json", "{\"schema\": 1}\n");
+    write("long.json", "{\"schema\": 1, \"findings\": [], \"whole\": 1e300}\n");
     write("wrong.tsr", "print(op.ones((2,)) + op.ones((3,)))\n");
     write("stops.tsr", "x = op.ones((300, 300))\nfor i in range(100):\n    x = op.tanh(x @ x)\nprint([1][5])\n");
     for (args, code, says) in [
         (&["--against", "none.json", "p.tsr"][..], 1, "error[E0706]"),
         (&["--against", "no.json", "p.tsr"], 1, "error[E0707]"),
+        (&["--against", "long.json", "p.tsr"], 1, "error[E0707]"),
         (&["--save", "no/such.json", "p.tsr"], 1, "error[E0706]"),
         (&["--save", "p.tsr", "p.tsr"], 1, "error[E0602]"),
         (&["none.tsr"], 1, "error[E0706]"),

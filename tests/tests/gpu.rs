@@ -492,7 +492,11 @@ fn a_profile_has_a_row_for_each_kernel() {
                   x = random.normal(random.key(0), (32, 32))\nfor k in range(3):\n    x = f(x)\nprint(op.sum(x))\n";
     let r = run(source, &["profile", "--target", "cuda"], &[]);
     assert_eq!((r.code, r.out.as_str()), (0, "32.0\n"), "{}", r.err);
-    assert!(r.err.contains("share     runs      median   GFLOP/s    GB/s  roof  kernel"), "{}", r.err);
+    assert!(
+        r.err.contains("share     runs      median   GFLOP/s    GB/s  roof   tiles    a tile  kernel"),
+        "{}",
+        r.err
+    );
     let row = |name: &str| r.err.lines().any(|l| l.contains(name) && l.contains("main.tsr:2") && l.contains(" 3 "));
     assert!(row("dot") && row("mul_fused"), "{}", r.err);
     // What each takes of a multiprocessor.

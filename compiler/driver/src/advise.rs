@@ -119,13 +119,15 @@ impl<'a> Facts<'a> {
         self.calls.iter().zip(self.groups).flat_map(of_call)
     }
 
-    /// The time of the kernels in which a node is for which `of` holds, and in which there are no others that compute.
-    fn kernels(&self, graph: &Graph, groups: &[Group], of: &dyn Fn(NodeId) -> bool) -> Duration {
+    /// The time of the kernels in which a node is that computes and for which `of` holds. Rows are by place, and have what other
+    /// calls of the same lines took, too: these took at most their own time.
+    fn kernels(&self, sized: &Sized, groups: &[Group], of: &dyn Fn(NodeId) -> bool) -> Duration {
+        let graph = &sized.graph;
         let works = |id: &NodeId| row(&graph.node(*id).prim).flags().work;
         let wanted = |g: &&Group| g.members.iter().any(|m| works(m) && of(*m));
         let roots: BTreeSet<Span> = groups.iter().filter(wanted).map(|g| graph.node(g.roots[0]).origin.span).collect();
         let is_of = |r: &&Row| r.kind == Kind::Step && roots.contains(&span_of(r));
-        self.profile.rows.iter().filter(is_of).map(Row::time).sum()
+        self.profile.rows.iter().filter(is_of).map(Row::time).sum::<Duration>().min(sized.time)
     }
 
     /// What host code takes around a call of tensor code, where all calls are alike.

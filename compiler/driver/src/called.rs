@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,12 +10,6 @@ use tessera_base::Span;
 use tessera_ir::graph::Graph;
 use tessera_runtime::profile;
 use tessera_runtime::tensor::Tensor;
-
-/// Tensors of more bytes are compared by samples.
-const WHOLE_MAX: usize = 1 << 10;
-/// Bytes of a sample, and samples.
-const SAMPLE: usize = 16;
-const SAMPLES: usize = 32;
 
 /// Calls that are served by the same kernels: their arguments have the same sizes.
 #[derive(Clone, Debug)]
@@ -175,16 +168,13 @@ impl Called {
     }
 }
 
-/// A number for a tensor: of its bytes, of large ones by samples; of one that has none here, where it is.
+/// A number for a tensor, of all its bytes; of one that has none here, where it is.
 pub fn fingerprint(t: &Tensor) -> u64 {
-    let mut hash = DefaultHasher::new();
-    match t.host().map(|bytes| (bytes, bytes.len())) {
-        Ok((bytes, n)) if t.parts.is_none() && n <= WHOLE_MAX => hash.write(bytes),
-        Ok((bytes, n)) if t.parts.is_none() => {
-            let step = (n - SAMPLE) / (SAMPLES - 1);
-            (0..SAMPLES).for_each(|i| hash.write(&bytes[i * step..i * step + SAMPLE]));
+    match t.host() {
+        Ok(bytes) if t.parts.is_none() => {
+            let hash = blake3::hash(bytes);
+            hash.as_bytes().iter().take(8).fold(0, |n, b| n << 8 | u64::from(*b))
         }
-        _ => hash.write_usize(Arc::as_ptr(&t.storage) as usize),
+        _ => Arc::as_ptr(&t.storage) as usize as u64,
     }
-    hash.finish()
 }

@@ -6,7 +6,7 @@ mod function;
 mod more;
 mod trace;
 
-pub use against::{Saved, against};
+pub use against::{Saved, against, kept};
 pub use function::lines;
 pub use more::{counted, fullest, fusion, uncounted};
 

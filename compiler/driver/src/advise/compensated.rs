@@ -17,7 +17,7 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
         let is_sum = |id: NodeId| is_compensated(g.node(id));
         let sums: Vec<(NodeId, &Node)> = working(g).filter(|(id, _)| is_sum(*id)).collect();
         let Some((_, first)) = sums.first() else { continue };
-        let cost = facts.kernels(g, groups, &is_sum);
+        let cost = facts.kernels(sized, groups, &is_sum);
         // A product is two such sums, of the products and of what their rounding loses.
         let plain: f64 = sums.iter().map(|(_, n)| plainly(g, n, roof)).sum();
         out.push(Finding {
@@ -29,7 +29,8 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
             ),
             edit: "keep the policy to the sums that need it: the default is as reproducible".into(),
             cost,
-            gain: cost.saturating_sub(Duration::from_secs_f64(plain * sized.calls as f64)),
+            // A roof of nothing, as a damaged file may have it, promises nothing.
+            gain: cost.saturating_sub(Duration::try_from_secs_f64(plain * sized.calls as f64).unwrap_or(Duration::MAX)),
         });
     }
     out

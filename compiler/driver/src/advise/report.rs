@@ -3,12 +3,12 @@
 use super::{Facts, Finding, Rule, findings};
 use crate::cli::Advised;
 use crate::graph_facts::Place;
-use crate::profile::{shown, unwritten};
+use crate::profile::{kept, shown, unwritten};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
-use tessera_base::{Code, Diagnostic, Span};
+use tessera_base::Diagnostic;
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::io::replace::{Durability, replace};
 
@@ -16,13 +16,13 @@ use tessera_runtime::io::replace::{Durability, replace};
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Saved {
     schema: u64,
-    findings: Vec<Kept>,
+    findings: Vec<Told>,
     /// The whole run.
     whole: f64,
 }
 
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-struct Kept {
+struct Told {
     rule: Rule,
     place: Option<Place>,
     what: String,
@@ -31,23 +31,18 @@ struct Kept {
     gain: f64,
 }
 
+/// No run is longer.
+const SECONDS_MAX: f64 = 1e9;
+
 /// Earlier advice.
 ///
 /// # Errors
 /// E0706 where it cannot be read, E0707 where it is no advice.
 pub fn read(path: &Path) -> Result<Saved, Box<Diagnostic>> {
-    let name = path.display();
-    let bytes = std::fs::read(path)
-        .map_err(|e| Box::new(Diagnostic::new(Code::E0706, Span::NONE, format!("cannot read `{name}`: {e}"))))?;
-    let none = |why: String| {
-        let d = Diagnostic::new(Code::E0707, Span::NONE, format!("`{name}` is no advice: {why}"));
-        Box::new(d.help("`tessera advise --save FILE.json` writes it"))
-    };
-    let saved: Saved = serde_json::from_slice(&bytes).map_err(|e| none(e.to_string()))?;
-    if saved.schema != 1 {
-        return Err(none(format!("its schema is {}, and this tool knows 1", saved.schema)));
-    }
-    Ok(saved)
+    kept(path, "advise", |saved: &Saved| {
+        let mut times = saved.findings.iter().flat_map(|f| [f.cost, f.gain]).chain([saved.whole]);
+        times.find(|t| !(0.0..=SECONDS_MAX).contains(t)).map(|odd| format!("{odd} is no time"))
+    })
 }
 
 /// Tells what is found, and keeps it where that was asked for.
@@ -56,7 +51,7 @@ pub fn read(path: &Path) -> Result<Saved, Box<Diagnostic>> {
 /// E0706 and E0707 for files that cannot be read or written.
 pub fn report(facts: &Facts, asked: &Advised, json: bool, sources: &SourceMap) -> Result<(), Box<Diagnostic>> {
     let found = findings(facts);
-    let kept = |f: &Finding| Kept {
+    let told = |f: &Finding| Told {
         rule: f.rule,
         place: Place::of(f.span, sources),
         what: f.what.clone(),
@@ -64,7 +59,7 @@ pub fn report(facts: &Facts, asked: &Advised, json: bool, sources: &SourceMap) -
         cost: f.cost.as_secs_f64(),
         gain: f.gain.as_secs_f64(),
     };
-    let saved = Saved { schema: 1, findings: found.iter().map(kept).collect(), whole: facts.whole.as_secs_f64() };
+    let saved = Saved { schema: 1, findings: found.iter().map(told).collect(), whole: facts.whole.as_secs_f64() };
     let before = asked.against.as_deref().map(read).transpose()?;
     let brought = before.as_ref().map(|before| brought(before, &saved));
     match json {
@@ -86,7 +81,7 @@ pub fn report(facts: &Facts, asked: &Advised, json: bool, sources: &SourceMap) -
 
 fn seconds(n: f64) -> String {
     let sign = if n < 0.0 { "-" } else { "" };
-    format!("{sign}{}", shown(Duration::from_secs_f64(n.abs())))
+    format!("{sign}{}", shown(Duration::try_from_secs_f64(n.abs()).unwrap_or(Duration::MAX)))
 }
 
 fn at(place: &Option<Place>) -> String {
@@ -122,7 +117,7 @@ fn text(saved: &Saved) -> String {
 }
 
 /// What the edits since then brought, in words, and the findings that are no longer there.
-fn brought(before: &Saved, now: &Saved) -> (String, Vec<Kept>) {
+fn brought(before: &Saved, now: &Saved) -> (String, Vec<Told>) {
     let mut left: Vec<Rule> = now.findings.iter().map(|f| f.rule).collect();
     let mut gone = vec![];
     for f in &before.findings {

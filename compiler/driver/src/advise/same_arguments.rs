@@ -13,10 +13,10 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
     for (called, sized, groups) in facts.graphs().filter(|(_, s, _)| s.calls > 1) {
         let (fixed, g) = (fixed(sized), &sized.graph);
         let Some(span) = costliest(g, &fixed) else { continue };
-        let cost = facts.kernels(g, groups, &|id| fixed.contains(&id));
+        let cost = facts.kernels(sized, groups, &|id| fixed.contains(&id));
         // In kernels that compute other values, too, by the operations of each.
-        let rest = facts.kernels(g, groups, &|id| !fixed.contains(&id));
-        let all = facts.kernels(g, groups, &|_| true);
+        let rest = facts.kernels(sized, groups, &|id| !fixed.contains(&id));
+        let all = facts.kernels(sized, groups, &|_| true);
         let both = (cost + rest).saturating_sub(all);
         let calls = sized.calls;
         out.push(Finding {

@@ -23,6 +23,7 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
                 .filter(|r| r.kind == Kind::Step && span_of(r) == span && r.name.contains("transpose"));
             let (mut runs, mut cost) = (0, std::time::Duration::ZERO);
             rows.for_each(|r| (runs, cost) = (runs + r.times.len(), cost + r.time()));
+            let cost = cost.min(sized.time);
             out.push(Finding {
                 rule: Rule::Turned,
                 span,

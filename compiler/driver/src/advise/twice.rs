@@ -8,7 +8,7 @@ use tessera_ir::graph::{Graph, Node, NodeId, Reason};
 use tessera_ir::prim::{Site, row};
 
 /// Of what it computes, what a derivative has too, at least.
-const SHARED_MIN: f64 = 0.5;
+const SHARED_MIN: f64 = 0.25;
 
 pub fn find(facts: &Facts) -> Vec<Finding> {
     let shared = |c: &Called| facts.calls.iter().map(|d| shared(d, c)).fold(0.0, f64::max);
@@ -27,7 +27,9 @@ fn shared(large: &Called, small: &Called) -> f64 {
     if !derives(a) || derives(b) || large.calls() != small.calls() {
         return 0.0;
     }
-    let there: BTreeSet<(Span, &[u64])> = working(a).map(|(_, n)| (n.origin.span, &n.ty.shape[..])).collect();
+    // Derivatives have the places of what they are of.
+    let own = working(a).filter(|(_, n)| n.origin.reason != Some(Reason::Derivative));
+    let there: BTreeSet<(Span, &[u64])> = own.map(|(_, n)| (n.origin.span, &n.ty.shape[..])).collect();
     let cost = |(_, n): &(NodeId, &Node)| row(&n.prim).cost(Site { g: b, node: n }).operations;
     let is_there = |(_, n): &(NodeId, &Node)| there.contains(&(n.origin.span, &n.ty.shape[..]));
     let all: u64 = working(b).map(|n| cost(&n)).sum();

@@ -13,7 +13,7 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
         let is_wide = |id| g.ty(id).dtype == DType::F64 && g.ty(id).elems() != Some(1);
         let mut wide = working(g).filter(|(id, n)| is_wide(*id) && !n.origin.span.is_none());
         let Some((_, first)) = wide.next() else { continue };
-        let cost = facts.kernels(g, groups, &is_wide);
+        let cost = facts.kernels(sized, groups, &is_wide);
         out.push(Finding {
             rule: Rule::WideNumbers,
             span: first.origin.span,

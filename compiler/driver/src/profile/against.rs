@@ -3,6 +3,7 @@
 use super::shown;
 use crate::graph_facts::Place;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +17,6 @@ const LEAST: f64 = 0.02;
 /// What this reads of a profile.
 #[derive(Deserialize, Debug)]
 pub struct Saved {
-    schema: u64,
     profile: Vec<Kernel>,
     stages: Vec<Stage>,
     whole: f64,
@@ -41,18 +41,34 @@ struct Stage {
 /// # Errors
 /// E0706 where it cannot be read, E0707 where it is no profile.
 pub fn read(old: &Path) -> Result<Saved, Box<Diagnostic>> {
-    let shown_path = old.display();
-    let bytes = std::fs::read(old)
-        .map_err(|e| Box::new(Diagnostic::new(Code::E0706, Span::NONE, format!("cannot read `{shown_path}`: {e}"))))?;
+    kept(old, "profile", |_: &Saved| None)
+}
+
+/// What a command wrote with `--save`, `what` being the command. `wrong` says what no such file has.
+///
+/// # Errors
+/// E0706 where it cannot be read, E0707 where it is something else.
+pub fn kept<T: DeserializeOwned>(
+    path: &Path,
+    what: &str,
+    wrong: impl Fn(&T) -> Option<String>,
+) -> Result<T, Box<Diagnostic>> {
+    let name = path.display();
+    let bytes = std::fs::read(path)
+        .map_err(|e| Box::new(Diagnostic::new(Code::E0706, Span::NONE, format!("cannot read `{name}`: {e}"))))?;
     let none = |why: String| {
-        let d = Diagnostic::new(Code::E0707, Span::NONE, format!("`{shown_path}` is no profile: {why}"));
-        Box::new(d.help("`tessera profile --save FILE.json` writes one"))
+        let d =
+            Diagnostic::new(Code::E0707, Span::NONE, format!("`{name}` was not written by `tessera {what}`: {why}"));
+        Box::new(d.help(format!("`tessera {what} --save FILE.json` writes it")))
     };
-    let before: Saved = serde_json::from_slice(&bytes).map_err(|e| none(e.to_string()))?;
-    if before.schema != 1 {
-        return Err(none(format!("its schema is {}, and this tool knows 1", before.schema)));
+    let value: Value = serde_json::from_slice(&bytes).map_err(|e| none(e.to_string()))?;
+    match value["schema"].as_u64() {
+        Some(1) => {}
+        None => return Err(none("it has no schema".into())),
+        Some(other) => return Err(none(format!("its schema is {other}, and this tool knows 1"))),
     }
-    Ok(before)
+    let saved = serde_json::from_value(value).map_err(|e| none(e.to_string()))?;
+    wrong(&saved).map_or(Ok(saved), |why| Err(none(why)))
 }
 
 /// The rows of two profiles side by side, those first whose time changed the most. A kernel is the same where its name, file
