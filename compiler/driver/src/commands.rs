@@ -168,7 +168,14 @@ fn explained(setup: &Setup, topic: Option<&str>, of: &OfFunction) -> u8 {
 /// What keeps the command from running programs on the target.
 fn unusable_target(setup: &Setup, command: &Option<Command>) -> Option<Diagnostic> {
     let runs = match command {
-        None | Some(Command::Repl | Command::Profile { .. } | Command::Advise { .. } | Command::Tune { .. } | Command::Test { .. }) => true,
+        None
+        | Some(
+            Command::Repl
+            | Command::Profile { .. }
+            | Command::Advise { .. }
+            | Command::Tune { .. }
+            | Command::Test { .. },
+        ) => true,
         Some(Command::Jupyter { action: JupyterAction::Run { .. } }) => true,
         Some(Command::Run { interpret, .. }) => !interpret,
         Some(_) => false,
@@ -198,8 +205,10 @@ fn taken_target(setup: &Setup) -> Option<String> {
 /// Options whose value this build does not offer.
 fn wrong_options(cli: &Cli) -> Option<String> {
     let g = &cli.global;
-    if matches!(cli.command, None | Some(Command::Repl | Command::Advise { .. } | Command::Tune { .. } | Command::Test { .. }))
-        && tessera_runtime::world::launch::is_launched()
+    if matches!(
+        cli.command,
+        None | Some(Command::Repl | Command::Advise { .. } | Command::Tune { .. } | Command::Test { .. })
+    ) && tessera_runtime::world::launch::is_launched()
     {
         return Some("of several processes there are only `tessera run` and `tessera profile`".into());
     }

@@ -51,7 +51,7 @@ pub fn tune(setup: &Setup, asked: &Asked) -> u8 {
     let frozen = search.check || search.frozen;
     backend.set_tuning(Tuning { others: Some(autotune), search_others: true, frozen });
     let backend = Rc::new(backend);
-    let program = match crate::program::start(&mut session, &ready, backend.clone(), pool, reports.clone()) {
+    let program = match crate::program::start(setup, &mut session, &ready, backend.clone(), pool, reports.clone()) {
         Ok(program) => program,
         Err(d) => {
             setup.show(&[*d], &ready.sources);
@@ -60,17 +60,17 @@ pub fn tune(setup: &Setup, asked: &Asked) -> u8 {
     };
     let stop = session.run(&program);
     let code = crate::program::finish(setup, stop, &ready, &reports);
-    let report = Report::of(&backend, &cache, search);
+    let report = Outcomes::of(&backend, &cache, search);
     match setup.global.json {
         true => out_json(&report.json(asked, &backend, &cache)),
         false => out(&report.text(search, &backend, &cache)),
     }
-    let lacking = report.count(|s| matches!(s, Status::Missing)) > 0;
+    let lacking = report.that_are(|s| matches!(s, Status::Missing)) > 0;
     match code {
         0 if search.frozen && lacking => refuse(Diagnostic::new(
             Code::E0606,
             Span::NONE,
-            format!("{} kernels have no record", report.count(|s| matches!(s, Status::Missing))),
+            format!("{} kernels have no record", report.that_are(|s| matches!(s, Status::Missing))),
         )),
         0 => u8::from(search.check && (lacking || !report.stale.is_empty())),
         code => code,
@@ -78,7 +78,7 @@ pub fn tune(setup: &Setup, asked: &Asked) -> u8 {
 }
 
 /// What is to be told.
-struct Report {
+struct Outcomes {
     kernels: Vec<Tuned>,
     /// Records of this machine that no kernel of the program asks for.
     stale: Vec<Record>,
@@ -86,8 +86,8 @@ struct Report {
     all: Vec<Record>,
 }
 
-impl Report {
-    fn of(backend: &Backend, cache: &str, search: &crate::cli::Search) -> Report {
+impl Outcomes {
+    fn of(backend: &Backend, cache: &str, search: &crate::cli::Search) -> Outcomes {
         let kernels = backend.tuned();
         let all = backend.records().all(cache);
         let ours = |r: &&Record| {
@@ -95,10 +95,10 @@ impl Report {
             here && r.of.objective == search.objective.name() && !kernels.iter().any(|k| k.sought == r.of)
         };
         let stale = all.iter().filter(ours).cloned().collect();
-        Report { kernels, stale, all }
+        Outcomes { kernels, stale, all }
     }
 
-    fn count(&self, which: impl Fn(&Status) -> bool) -> usize {
+    fn that_are(&self, which: impl Fn(&Status) -> bool) -> usize {
         self.kernels.iter().filter(|k| which(&k.status)).count()
     }
 
@@ -137,7 +137,7 @@ impl Report {
             let why = self.outdated(r);
             text += &format!("stale    {} ({}): {why}\n", r.of.operator, r.of.operands.join(", "));
         }
-        let of = |which: fn(&Status) -> bool| self.count(which);
+        let of = |which: fn(&Status) -> bool| self.that_are(which);
         let searched = of(|s| matches!(s, Status::Searched(_)));
         text += &format!(
             "{} kernels: {searched} searched, {} found, {} missing, {} left, {} records stale\n",

@@ -187,15 +187,6 @@ impl Backend {
         let Some(found) = found.filter(|_| !self.pool.is_interrupted()) else {
             return Status::Left("it could not be measured");
         };
-        if self.options.verbose {
-            let unit = |cost: f64| told(asked.objective, cost);
-            let (best, first) = (unit(found.best_cost), unit(found.start_cost));
-            let (points, all) = (grid.len(), grid.all);
-            eprintln!(
-                "tuned `{}`: {} samples of {points} schedules ({all}), {best} instead of {first}",
-                start.name, found.samples
-            );
-        }
         let record = Record {
             of: sought.clone(),
             directives: records::directives(&found.best),
@@ -207,6 +198,18 @@ impl Backend {
         };
         self.records.add(&asked.cache, record.clone());
         drop(lease);
+        // Told when it is kept: nobody tells it of this kernel again.
+        if self.options.verbose {
+            let unit = |cost: f64| told(asked.objective, cost);
+            let (best, first) = (unit(found.best_cost), unit(found.start_cost));
+            let (points, all) = (grid.len(), grid.all);
+            eprintln!(
+                "tuned `{}` ({}): {} samples of {points} schedules ({all}), {best} instead of {first}",
+                start.name,
+                sought.operands.join(", "),
+                found.samples
+            );
+        }
         Status::Searched(record)
     }
 
