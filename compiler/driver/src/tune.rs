@@ -1,9 +1,10 @@
 //! A search over the schedules of one kernel.
 //!
 //! All schedules around that of the cost model are a grid that the model ranks ([`tessera_schedule::grid`]). A Gaussian process
-//! with the model as its mean ([`surrogate`]) says which one is worth measuring next, and each is measured in turn with the best
-//! one so far. At the end the best few are measured together: of those that are about as fast as the fastest one the highest in
-//! the ranks wins, so that a search that is done again ends with the same schedule. What was found is kept by [`records`].
+//! with the model as its mean ([`surrogate`]) says which one is worth measuring next, and each is measured in turn with the
+//! start. The greater part of the samples is chosen before the first measurement, so that every search of a kernel has
+//! them. At the end the best few are measured together: of those that are about as fast as the fastest one the start wins, then
+//! what was planned, so that a search that is done again ends with the same schedule. What was found is kept by [`records`].
 //! Schedules never change results, which every sample is checked for.
 
 pub mod records;
@@ -17,24 +18,30 @@ use tessera_schedule::grid::Grid;
 pub const WARM_UPS: u32 = 3;
 /// Measurements of a sample; their median counts.
 pub const RUNS: usize = 10;
-/// What a winner costs at most, over those that it wins against.
-const WIN: f64 = 0.93;
+/// What a winner costs at most, over the start.
+const WIN: f64 = 0.88;
+/// What the fastest one costs at most, over another one that it wins against.
+const FASTER: f64 = 0.92;
+/// How near to these a schedule may be before it is measured again; rounds of measurements, and how many there are at most.
+const NEAR: f64 = 0.03;
+const ROUNDS: usize = 3;
+const ROUNDS_MAX: usize = 7;
 /// Nanoseconds of a kernel that is not worth a search: launching it takes as long.
 pub const SMALL_NS: f64 = 10_000.0;
-/// How much better a sample must be to be the one that others are measured beside.
-const STEP: f64 = 0.98;
-/// Schedules that are measured together at the end, besides the start.
-const FINALISTS: usize = 6;
+/// The part of the samples that is chosen before anything is measured.
+const PLANNED: f64 = 0.6;
+/// Schedules that are measured together at the end, besides the best one.
+const FINALISTS: usize = 8;
 /// Over the best sample, what a schedule costs that may still be in the last round.
-const HOPE: f64 = 1.1;
+const HOPE: f64 = 1.15;
 
 /// What says how good schedules are.
 pub trait Bench {
-    /// What a candidate costs, and what the best one so far does that is measured in turn with it. `None` for a candidate
-    /// that does not compile or changes results.
-    fn beside(&mut self, candidate: &Schedule, best: &Schedule) -> Option<(f64, f64)>;
+    /// What a candidate costs, and what the start does that is measured in turn with it. `None` for a candidate that does not
+    /// compile or changes results.
+    fn beside(&mut self, candidate: &Schedule, start: &Schedule) -> Option<(f64, f64)>;
 
-    /// What each of some schedules costs, all measured in turn.
+    /// What each of some schedules costs, all measured in turn on operands that lie elsewhere than before.
     fn all(&mut self, finalists: &[Schedule]) -> Option<Vec<f64>>;
 }
 
@@ -71,48 +78,84 @@ pub fn search(
     if start_cost < effort.small || grid.is_empty() {
         return Some(out);
     }
-    let at = |point: usize| Schedule { directives: grid.directives(point), ..start.clone() };
+    let at = |point: usize| match point {
+        0 => start.clone(),
+        _ => Schedule { directives: grid.directives(point), ..start.clone() },
+    };
+    let fits = |point: usize| {
+        let candidate = at(point);
+        schedule::verify::verify(&candidate).is_ok() && tessera_tile::lower(&candidate).is_ok()
+    };
     let mut model = Surrogate::over(grid);
-    // By point: the logarithm of what it costs over what the start does.
-    let mut measured: Vec<(usize, f64)> = vec![(0, 0.0)];
     model.observe(0, 0.0);
+    let planned = (f64::from(effort.samples) * PLANNED) as usize;
+    let planned: Vec<usize> = first.iter().copied().filter(|p| *p != 0).chain(model.plan(planned, &fits)).collect();
+    // By point: the logarithm of what it costs over what the start does. In the order in which they are preferred.
+    let mut measured: Vec<(usize, f64)> = vec![(0, 0.0)];
     let mut best: (usize, f64) = (0, 0.0);
-    let mut waiting = first.iter().copied().filter(|p| *p != 0).collect::<Vec<_>>().into_iter();
+    let mut waiting = planned.iter().copied();
     while out.samples < effort.samples {
         let Some(point) = waiting.next().or_else(|| model.next(best.1)) else { break };
-        let candidate = at(point);
-        if schedule::verify::verify(&candidate).is_err() || tessera_tile::lower(&candidate).is_err() {
+        if measured.iter().any(|m| m.0 == point) {
+            continue;
+        }
+        if !fits(point) {
             model.exclude(point);
             continue;
         }
         out.samples += 1;
-        let Some((cost, beside)) = bench.beside(&candidate, &at(best.0)) else {
+        let candidate = at(point);
+        let Some((cost, beside)) = bench.beside(&candidate, start) else {
             model.exclude(point);
             continue;
         };
-        let score = best.1 + (cost / beside).ln();
+        let score = (cost / beside).ln();
         model.observe(point, score);
         measured.push((point, score));
-        if score < best.1 + STEP.ln() {
+        if score < best.1 {
             best = (point, score);
         }
     }
+    // What was planned comes before what was not, since every search measures it; the rest in the order of the ranks.
+    let rank = |point: usize| planned.iter().position(|p| *p == point).unwrap_or(planned.len() + point);
+    measured[1..].sort_by_key(|m| rank(m.0));
     // Whoever wins has to do so twice: the machine may have been busy with something else.
-    let mut finalists: Vec<(usize, f64)> = measured.iter().copied().filter(|(_, s)| *s < best.1 + HOPE.ln()).collect();
-    finalists.sort_by(|a, b| a.1.total_cmp(&b.1));
-    finalists.truncate(FINALISTS);
-    let mut points: Vec<usize> = finalists.iter().map(|f| f.0).chain([0]).collect();
-    points.sort_unstable();
-    points.dedup();
-    if best.1 < WIN.ln() && points.len() > 1 {
-        let schedules: Vec<Schedule> = points.iter().map(|&p| at(p)).collect();
-        let costs = bench.all(&schedules)?;
-        let fastest = costs.iter().copied().fold(f64::INFINITY, f64::min);
-        // Points are in the order of their ranks, the start before all others.
-        let winner = costs.iter().position(|c| *c * WIN <= fastest).unwrap_or(0);
+    let finalists = finalists(&measured, best);
+    if best.1 < WIN.ln() && finalists.len() > 1 {
+        let schedules: Vec<Schedule> = finalists.iter().map(|&p| at(p)).collect();
+        let (winner, costs) = decided(&schedules, bench)?;
         (out.best, out.start_cost, out.best_cost) = (schedules[winner].clone(), costs[0], costs[winner]);
     }
     Some(out)
+}
+
+/// The start, and the points that may still win, in their order: the best one, and the most preferred of those that are about
+/// as good.
+fn finalists(measured: &[(usize, f64)], best: (usize, f64)) -> Vec<usize> {
+    let hopeful = measured[1..].iter().filter(|m| m.1 < best.1 + HOPE.ln()).map(|m| m.0);
+    let mut out: Vec<usize> = std::iter::once(0).chain(hopeful).take(FINALISTS).collect();
+    if !out.contains(&best.0) {
+        out.push(best.0);
+    }
+    out
+}
+
+/// Which of some schedules wins, and what each costs: the first, or the next one that is about as fast as the fastest one. They
+/// are measured until it is clear which one that is, or as often as is bearable.
+fn decided(schedules: &[Schedule], bench: &mut dyn Bench) -> Option<(usize, Vec<f64>)> {
+    let mut rounds: Vec<Vec<f64>> = vec![];
+    loop {
+        rounds.push(bench.all(schedules)?);
+        let costs: Vec<f64> = (0..schedules.len()).map(|i| median(rounds.iter().map(|r| r[i]).collect())).collect();
+        let fastest = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        // Over 1 for one that the fastest one does not win against.
+        let holds = |i: usize| fastest / costs[i] / if i == 0 { WIN } else { FASTER };
+        let winner = (0..costs.len()).find(|&i| holds(i) >= 1.0).unwrap_or(0);
+        let unclear = (0..=winner).any(|i| (holds(i) - 1.0).abs() < NEAR);
+        if rounds.len() >= ROUNDS && !unclear || rounds.len() == ROUNDS_MAX {
+            return Some((winner, costs));
+        }
+    }
 }
 
 /// The middle one of some numbers.

@@ -23,9 +23,9 @@ use tessera_ops::prim::LANES;
 /// Elements from which a reduction that has no rows to share out is divided itself, which takes a second kernel.
 const SPLIT_MIN: u64 = 1 << 14;
 /// Nanoseconds that one grid point should take: far above a wake-up, far below a time slice.
-const POINT_NS: f64 = 30_000.0;
+const POINT_NS: f64 = 15_000.0;
 /// Nanoseconds of work below which no second thread is woken.
-const WAKE_NS: f64 = 20_000.0;
+const WAKE_NS: f64 = 10_000.0;
 /// Columns that a reduction across them handles together: a page of f32.
 const BLOCK: u64 = 1024;
 /// The same where the grid needs more points than the rows allow.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 use tessera_abi::plan::{BufRef, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_base::DType;
-use tessera_ir::graph::Graph;
+use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::Group;
 use tessera_ir::hints::Objective;
 use tessera_ir::schedule::Schedule;
@@ -27,8 +27,8 @@ const LEAST_ENERGY_NS: f64 = 30e6;
 const COMPILATIONS: usize = 3;
 /// Scratch below which schedules are alike.
 const SCRATCH: f64 = 4096.0;
-/// Samples that stay ready: the best ones so far come again.
-const READY: usize = 4;
+/// Samples that stay ready: the start comes again and again, and those of the last round.
+const READY: usize = 10;
 
 /// A kernel with everything that measuring it needs.
 pub struct Laboratory<'b> {
@@ -68,23 +68,15 @@ impl<'b> Laboratory<'b> {
         group: &'b Group,
         objective: Objective,
     ) -> Option<Laboratory<'b>> {
-        let args = || -> Option<Vec<Argument>> {
-            let mut args = vec![];
-            for &input in &group.inputs {
-                let ty = graph.ty(input);
-                let bytes = sample_data(ty.dtype, ty.elems()?);
-                args.push(Argument::Tensor(Tensor::from_bytes(ty.dtype, &ty.shape, &bytes).ok()?));
-            }
-            Some(args)
-        };
         let mut callers = vec![];
         // Devices of their own take one call after the other.
         if objective == Objective::Throughput && backend.device.shares_host_memory() {
             for _ in 0..backend.pool.threads() {
-                callers.push(Caller { pool: std::sync::Arc::new(backend.pool.another(1)), args: args()? });
+                callers
+                    .push(Caller { pool: std::sync::Arc::new(backend.pool.another(1)), args: operands(graph, group)? });
             }
         }
-        let (args, work) = (args()?, Workspace::default());
+        let (args, work) = (operands(graph, group)?, Workspace::default());
         Some(Laboratory { backend, graph, group, objective, args, work, expected: None, callers, ready: vec![] })
     }
 
@@ -115,7 +107,8 @@ impl<'b> Laboratory<'b> {
         let calls = (least / quickest.max(1.0)).ceil().clamp(1.0, 1e6) as usize;
         let sample = Rc::new(Sample { plan, lowered, calls, quickest });
         if self.ready.len() == READY {
-            self.ready.remove(0);
+            // The first one is the start.
+            self.ready.remove(1);
         }
         self.ready.push((directives, sample.clone()));
         Some(sample)
@@ -246,15 +239,28 @@ impl Bench for Laboratory<'_> {
 
     fn all(&mut self, finalists: &[Schedule]) -> Option<Vec<f64>> {
         let samples: Vec<Rc<Sample>> = finalists.iter().map(|s| self.sample(s)).collect::<Option<_>>()?;
+        // Which sets of the caches operands share is chance: what wins has to do so for several places.
+        if self.is_timed() {
+            (self.args, self.work) = (operands(self.graph, self.group)?, Workspace::default());
+        }
         let mut costs = vec![vec![]; samples.len()];
-        // Twice as often as a sample: what wins is kept.
-        for _ in 0..2 * self.runs() {
+        for _ in 0..self.runs() {
             for (cost, sample) in costs.iter_mut().zip(&samples) {
                 cost.push(self.measure(sample)?);
             }
         }
         Some(costs.into_iter().map(median).collect())
     }
+}
+
+/// Random operands of a group; `None` where there is no memory for them.
+fn operands(graph: &Graph, group: &Group) -> Option<Vec<Argument>> {
+    let one = |&input: &NodeId| {
+        let ty = graph.ty(input);
+        let bytes = sample_data(ty.dtype, ty.elems()?);
+        Some(Argument::Tensor(Tensor::from_bytes(ty.dtype, &ty.shape, &bytes).ok()?))
+    };
+    group.inputs.iter().map(one).collect()
 }
 
 /// Numbers for a measurement: floats from 1 to 2, ints 1 to 3, so that nothing overflows,

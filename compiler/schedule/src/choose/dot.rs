@@ -14,10 +14,15 @@ use tessera_ops::prim::fold::block;
 
 /// Steps of k in one block.
 const DEPTH_MAX: u64 = 2048;
+/// Steps of a block of columns that are read as they lie, at least.
+const DEPTH_MIN: u64 = 256;
 /// Steps of k for which rows of columns are packed at once.
 const ROWS_DEPTH: u64 = 1024;
 /// Row panels in a block at least: packed columns are read once per block.
 const PANELS_MIN: u64 = 10;
+/// Rows of a product at most whose columns are read as they lie, and bytes of a row of columns then.
+const ROWS_FEW: u64 = 128;
+const ROW_SHORT: u64 = 1024;
 /// Grid points worth having, so that a few threads share them evenly.
 const POINTS: u64 = 32;
 /// Multiply-adds that one grid point should have at least: some 15 µs on a current core.
@@ -114,11 +119,26 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     if let Some(n) = n {
         out.push(Directive::Vectorize { axis: n, lanes });
     }
+    let panel = (vectors * lanes) as u64;
+    let same = |v: ValueId| {
+        plain(s, v)
+            .filter(|_| s.value(dot).dtype.compute() == s.value(dot).dtype)
+            .filter(|at| s.value(v).dtype == s.value(dot).dtype || paired && (v == right || at.stride(k) == Some(1)))
+    };
+    let direct_right = same(right).is_some_and(|at| {
+        let contiguous = n.is_none_or(|n| at.stride(n) == Some(1)) && at.stride(k).is_some();
+        let near = depth * extent(n) * bytes as u64 <= machine.l1_bytes / 2;
+        // Copying columns takes as long as a hundred rows or so win by it.
+        let short = extent(m) <= ROWS_FEW && extent(n) * bytes as u64 <= ROW_SHORT;
+        !unit && contiguous && (extent(m) <= 2 * rows as u64 || near || short)
+    });
     // A panel of the right operand stays in a quarter of the second-level cache, packed rows in half of it.
     let deepest = match packed_rows {
         Some(columns) => machine.l2_bytes / 2 / (columns * bytes as u64).max(1),
         // What the unit for matrices reads again for all rows stays in the first-level cache.
         None if unit => machine.l1_bytes / 3 / (vectors * lanes * bytes) as u64,
+        // Of rows that lie as they are a panel has parts of lines, which its neighbours find in the first-level cache.
+        None if direct_right => (machine.l1_bytes / (vectors * lanes * bytes) as u64).max(DEPTH_MIN),
         None => machine.l2_bytes / 4 / (vectors * lanes * bytes) as u64,
     };
     let deepest = deepest.clamp(64, DEPTH_MAX);
@@ -127,12 +147,6 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     if block < depth {
         out.push(Directive::Block { axis: k, size: block });
     }
-    let panel = (vectors * lanes) as u64;
-    let same = |v: ValueId| {
-        plain(s, v)
-            .filter(|_| s.value(dot).dtype.compute() == s.value(dot).dtype)
-            .filter(|at| s.value(v).dtype == s.value(dot).dtype || paired && (v == right || at.stride(k) == Some(1)))
-    };
     // The unit for matrices reads 32 rows at once.
     let apart = if unit { 2048 } else { 4096 };
     let direct_left = same(left).is_some_and(|at| {
@@ -140,6 +154,9 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
         match (row, at.stride(k)) {
             // Rows a multiple of 4096 bytes apart share the sets of the first-level cache.
             (Some(row), Some(1)) => rows <= 8 || !(row.unsigned_abs() * bytes as u64).is_multiple_of(apart),
+            // Rows that are neighbours: a step reads a part of a line, and the next rows find the rest. Not where lines of many
+            // steps share their sets.
+            (Some(1), Some(step)) if !unit && !(step.unsigned_abs() * bytes as u64).is_multiple_of(2048) => true,
             (Some(_), Some(_)) => extent(m) * depth * bytes as u64 <= machine.l1_bytes / 2,
             _ => false,
         }
@@ -190,12 +207,6 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
     if let Some(n) = n {
         out.push(Directive::Tile { axis: n, size: nc });
     }
-    let direct_right = same(right).is_some_and(|at| {
-        let contiguous = n.is_none_or(|n| at.stride(n) == Some(1)) && at.stride(k).is_some();
-        !unit
-            && contiguous
-            && (extent(m) <= 2 * rows as u64 || depth * extent(n) * bytes as u64 <= machine.l1_bytes / 2)
-    });
     if !direct_left {
         out.push(Directive::Pack { operand: 0 });
     }
