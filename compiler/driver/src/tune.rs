@@ -26,8 +26,8 @@ const FASTER: f64 = 0.92;
 const NEAR: f64 = 0.03;
 const ROUNDS: usize = 3;
 const ROUNDS_MAX: usize = 7;
-/// Nanoseconds of a kernel that is not worth a search: launching it takes as long.
-pub const SMALL_NS: f64 = 10_000.0;
+/// Nanoseconds of a kernel that is not worth a search: starting it on all threads takes a good part of that.
+pub const SMALL_NS: f64 = 15_000.0;
 /// The part of the samples that is chosen before anything is measured.
 const PLANNED: f64 = 0.6;
 /// Schedules that are measured together at the end, besides the best one.
