@@ -30,6 +30,47 @@ fn golden_files_hold() {
     );
 }
 
+/// What is quoted in a message is quoted once: nothing in it has quotes of its own, and no word is joined to it.
+#[test]
+fn quotes_in_messages_are_not_inside_of_others() {
+    let mut complaints = vec![];
+    let mut quoted = 0;
+    let folders = ["tests/golden", "docs", "compiler/base/pages"];
+    for path in folders.iter().flat_map(|f| golden::files(&program::root().join(f))) {
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for (i, line) in text.lines().enumerate() {
+            let begins = ["error[", "warning[", "note["].iter().any(|w| line.starts_with(w));
+            if begins || ["= note: ", "= help: ", "╰─"].iter().any(|w| line.contains(w)) {
+                let pieces: Vec<&str> = line.split('`').collect();
+                quoted += pieces.len() / 2;
+                if let Some(why) = unsound(&pieces) {
+                    complaints.push(format!("{}:{}: {why}: {line}", path.display(), i + 1));
+                }
+            }
+        }
+    }
+    assert!(quoted > 800, "{quoted} quotes were looked at");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// What is wrong with the pieces of a line between its quotes.
+fn unsound(pieces: &[&str]) -> Option<&'static str> {
+    if pieces.len().is_multiple_of(2) {
+        return Some("a quote is open");
+    }
+    let joined = |c: char| c.is_alphanumeric() || c == '_' || c == '"';
+    for (i, piece) in pieces.iter().enumerate() {
+        let inside = i % 2 == 1;
+        if inside && (piece.is_empty() || piece.trim() != *piece) {
+            return Some("what is quoted begins or ends with a space");
+        }
+        if !inside && ((i > 0 && piece.starts_with(joined)) || (i + 1 < pieces.len() && piece.ends_with(joined))) {
+            return Some("a word is joined to a quote");
+        }
+    }
+    None
+}
+
 #[test]
 fn a_page_that_leaves_open_what_becomes_of_a_program_is_refused() {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tessera::files::Disk;
 use tessera_base::FileId;
 use tessera_grammar::token::{Tok, lex};
@@ -226,26 +227,39 @@ fn ask_of(db: &mut Database, id: FileId, typed: &str, at: usize) {
 /// Programs that are so small that all of their beginnings are asked about, and how many of them letter by letter.
 const SMALL: usize = 20;
 const LETTERS: usize = 3;
+/// Asks about every beginning of all programs, letter by letter: hours.
+const ALL: &str = "TESSERA_EVERY_BEGINNING";
 /// Parts that are taken out of each program.
 const DELETIONS: u64 = 4;
 
-/// The smaller programs as they are typed.
+/// The smaller programs as they are typed; with `TESSERA_EVERY_BEGINNING` all of them.
 #[test]
 fn every_beginning_of_small_programs_is_answered() {
     let mut small: Vec<(usize, std::path::PathBuf)> =
         programs().into_iter().filter_map(|p| Some((std::fs::metadata(&p).ok()?.len() as usize, p))).collect();
     small.sort();
-    small.truncate(SMALL);
+    let all = std::env::var_os(ALL).is_some();
+    if !all {
+        small.truncate(SMALL);
+    }
+    let tried = AtomicUsize::new(0);
     laws::on_two_threads(small.len(), |i| {
         let path = &small[i].1;
         let text = std::fs::read_to_string(path).expect("a program");
         let (mut db, id) = open(&path.to_string_lossy(), &text);
         // Letter by letter in the smallest ones, word by word in the others.
         let words: BTreeSet<usize> = lex(&text).iter().map(|t| t.range().end).collect();
-        let wanted = |end: &usize| text.is_char_boundary(*end) && (i < LETTERS || words.contains(end));
-        (0..=text.len()).filter(wanted).for_each(|end| ask_of(&mut db, id, &text[..end], end));
+        let wanted = |end: &usize| text.is_char_boundary(*end) && (all || i < LETTERS || words.contains(end));
+        for end in (0..=text.len()).filter(wanted) {
+            ask_of(&mut db, id, &text[..end], end);
+            tried.fetch_add(1, Ordering::Relaxed);
+        }
+        if all {
+            println!("{} of {}: {}", i + 1, small.len(), path.display());
+        }
         vec![]
     });
+    println!("{} beginnings", tried.into_inner());
 }
 
 /// Every program without some part of it, from a letter to some lines.

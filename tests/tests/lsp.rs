@@ -483,6 +483,19 @@ fn what_is_compared_when_a_program_runs_stands_beside_it() {
     assert_eq!(labels(&all), [": Tensor[N, f32]", "checks N == M"]);
 }
 
+/// Sizes of functions above have nothing to do with those of the statements below.
+#[test]
+fn an_assertion_is_an_action_below_functions_that_have_its_sizes() {
+    let text = "struct Box[N, M]:\n    w: Tensor[N, M, f32]\n\n\ndef g(x: Tensor[N, f32], y: Tensor[M, f32]) -> Tensor[N, f32]:\n    return x * y.sum()\n\n\n\
+        x: Tensor[N, f32] = io.read_npy(\"a\")\ny: Tensor[M, f32] = io.read_npy(\"b\")\nz = x + y\n";
+    let mut s = session_of(text, json!({}));
+    let uri = s.uri("main.tsr");
+    let range = json!({"start": {"line": 10, "character": 0}, "end": {"line": 10, "character": 9}});
+    let all = s.ask("textDocument/codeAction", json!({"range": range, "context": {"diagnostics": []}}));
+    assert_eq!(all[0]["title"], "add `assert N == M`, which proves this", "{all}");
+    assert_eq!(all[0]["edit"]["changes"][&uri][0]["newText"], "assert N == M\n");
+}
+
 #[test]
 fn an_assertion_that_proves_what_is_open_is_an_action() {
     let text = "x: Tensor[N, f32] = io.read_npy(\"a\")\ny: Tensor[M, f32] = io.read_npy(\"b\")\nz = x + y\n\n\n\

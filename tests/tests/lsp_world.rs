@@ -3,9 +3,11 @@
 use lsp_server::{Message, RequestId};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tessera_tests::editor::{Editor, position};
+use tessera_tests::program::run_in;
 
 struct World {
     folder: TempDir,
@@ -199,6 +201,107 @@ fn imports_follow_files_that_move() {
     assert_eq!(world.codes(&mut editor, "main.tsr"), [""; 0]);
 }
 
+/// `from folder import file`, and a folder that has the name of a file.
+#[test]
+fn imports_from_folders_follow_files_that_move() {
+    let part = "def f(x: int) -> int:\n    return x + 1\n";
+    let world = World::of(&[
+        ("a/b/c.tsr", part),
+        ("a/b/d.tsr", part),
+        ("w.tsr", part),
+        ("w/v.tsr", part),
+        ("one.tsr", "from a.b import c\nimport a.b.c\n\nprint(c.f(1), a.b.c.f(2))\n"),
+        ("two.tsr", "from a.b import (c, d as k)  # both\nprint(c.f(1), k.f(2))\n"),
+        ("row.tsr", "x = 1; from a.b import c, d; print(c.f(x), d.f(x))\n"),
+        ("both.tsr", "import w\nimport w.v\nfrom w import f, v\n\nprint(w.f(1), w.v.f(2), f(3), v.f(4))\n"),
+    ]);
+    let mut editor = world.editor();
+    let files = ["one.tsr", "two.tsr", "row.tsr", "both.tsr"];
+    let mut told = String::new();
+    for (from, to) in MOVES {
+        let moved = json!({"files": [{"oldUri": world.uri(from), "newUri": world.uri(to)}]});
+        let changes = editor.ask("workspace/willRenameFiles", moved)["changes"].clone();
+        told.push_str(&format!("{from} to {to}\n"));
+        let there = tempfile::tempdir().expect("a folder");
+        let copied = Command::new("cp").arg("-r").arg(world.folder.path().join(".")).arg(there.path()).status();
+        assert!(copied.expect("it is copied").success());
+        let target = there.path().join(to);
+        std::fs::create_dir_all(target.parent().expect("a folder")).expect("a folder");
+        std::fs::rename(there.path().join(from), target).expect("it moves");
+        for file in files {
+            let (old, new) = (world.text(file), edited(&world.text(file), &changes[world.uri(file)]));
+            let before = run_in(world.folder.path(), &["run", file], "").expect("it runs");
+            std::fs::write(there.path().join(file), &new).expect("it is written");
+            let after = run_in(there.path(), &["run", file], "").expect("it runs");
+            assert_eq!((after.code, &after.out), (0, &before.out), "{from} to {to}: {new}\n{}", after.err);
+            if old != new {
+                let imports = new.lines().filter(|l| l.contains("import"));
+                told.extend(imports.map(|l| format!("  {l}\n")));
+            }
+        }
+    }
+    assert_eq!(told, MOVED);
+}
+
+const MOVES: &[(&str, &str)] = &[
+    // Another name, another folder, no folder.
+    ("a/b/c.tsr", "a/b/e.tsr"),
+    ("a/b/c.tsr", "a/c.tsr"),
+    ("a/b/c.tsr", "e.tsr"),
+    // Folders.
+    ("a/b", "g"),
+    ("a", "h/a"),
+    // The file and not the folder, the folder and not the file.
+    ("w.tsr", "u.tsr"),
+    ("w", "u"),
+    ("w/v.tsr", "w/u.tsr"),
+];
+
+/// The imports of files that are written anew after each move.
+const MOVED: &str = "\
+a/b/c.tsr to a/b/e.tsr
+  from a.b import e as c
+  import a.b.e
+  from a.b import (e as c, d as k)  # both
+  x = 1; from a.b import e as c, d; print(c.f(x), d.f(x))
+a/b/c.tsr to a/c.tsr
+  from a import c
+  import a.c
+  from a import c
+  from a.b import d as k  # both
+  x = 1; from a import c; from a.b import d; print(c.f(x), d.f(x))
+a/b/c.tsr to e.tsr
+  import e as c
+  import e
+  import e as c
+  from a.b import d as k  # both
+  x = 1; import e as c; from a.b import d; print(c.f(x), d.f(x))
+a/b to g
+  from g import c
+  import g.c
+  from g import (c, d as k)  # both
+  x = 1; from g import c, d; print(c.f(x), d.f(x))
+a to h/a
+  from h.a.b import c
+  import h.a.b.c
+  from h.a.b import (c, d as k)  # both
+  x = 1; from h.a.b import c, d; print(c.f(x), d.f(x))
+w.tsr to u.tsr
+  import u
+  import w.v
+  from u import f
+  from w import v
+w to u
+  import w
+  import u.v
+  from w import f
+  from u import v
+w/v.tsr to w/u.tsr
+  import w
+  import w.u
+  from w import f, u as v
+";
+
 #[test]
 fn imports_are_links() {
     let world = World::of(&[("a/b.tsr", "x = 1\n")]);
@@ -339,12 +442,72 @@ fn files_in_folders_are_imported_by_their_path() {
         let file = if needle == "e.twice" { "a/d.tsr" } else { "a/b/c.tsr" };
         assert!(target.ends_with(file), "{needle}: {place}");
     }
-    let ran = tessera_tests::program::run_in(world.folder.path(), &["run", "main.tsr"], "").expect("it runs");
+    let ran = run_in(world.folder.path(), &["run", "main.tsr"], "").expect("it runs");
     assert_eq!((ran.code, ran.out.trim(), ran.err.as_str()), (0, "6 3 2 3 4", ""));
     world.write("wrong.tsr", b"import a.b.c\nprint(a.x, a.b.y, a.b.c.z)\nfrom a.b import nothing\n");
-    let ran = tessera_tests::program::run_in(world.folder.path(), &["check", "wrong.tsr"], "").expect("it is checked");
+    let ran = run_in(world.folder.path(), &["check", "wrong.tsr"], "").expect("it is checked");
     let codes = ran.err.lines().filter(|l| l.starts_with("error[E0102]")).count();
     assert_eq!((ran.code, codes), (1, 4), "{}", ran.err);
+}
+
+/// `w.tsr` and `w/v.tsr`: the name `w` is both, in whatever order they are imported, and what `as` names is what it says.
+#[test]
+fn a_file_and_a_folder_have_one_name() {
+    let file = "side = 4\n\ndef f(x: int) -> int:\n    return x + 1\n";
+    let part = "def g(x: int) -> int:\n    return x + 10\n";
+    let texts = [
+        "import w\nimport w.v\n",
+        "import w.v\nimport w\n",
+        "from w import f\nimport w.v\nprint(f(1))\n",
+        "import w\nfrom w import v\nprint(v.g(1))\n",
+    ];
+    let world = World::of(&[
+        ("w.tsr", file),
+        ("w/v.tsr", part),
+        ("q.tsr", "one = 1\n"),
+        ("q/r.tsr", "two = 2\n"),
+        ("as.tsr", "import q.r as q\nprint(q.two)\n"),
+        ("taken/w.tsr", "v = 3\n"),
+        ("taken/w/v.tsr", part),
+        ("taken/main.tsr", "import w\nimport w.v\nprint(w.v)\n"),
+        ("taken/other.tsr", "import w\nimport w.v as k\nprint(w.v, k.g(1))\n"),
+    ]);
+    let run = |file: &str| run_in(world.folder.path(), &["run", file], "").expect("it runs");
+    for imports in texts {
+        let text = format!("{imports}print(w.f(1), w.v.g(1), w.side)\n");
+        world.write("main.tsr", text.as_bytes());
+        let ran = run("main.tsr");
+        assert_eq!((ran.code, ran.out.lines().last()), (0, Some("2 11 4")), "{text}{}", ran.err);
+        let mut editor = world.editor();
+        let uri = world.uri("main.tsr");
+        editor.open(&uri, &text);
+        assert_eq!(world.codes(&mut editor, "main.tsr"), [""; 0]);
+        let at = |further: usize| position(&text, text.find("w.f(1)").expect("it is there") + further);
+        let mut ask = |further: usize, method: &str, to: &str| {
+            editor.ask(method, json!({"textDocument": {"uri": uri}, "position": at(further), "newName": to}))
+        };
+        let found = ask(2, "textDocument/completion", "");
+        let items = found["items"].as_array().or(found.as_array()).cloned().unwrap_or_default();
+        let labels: Vec<&str> = items.iter().filter_map(|i| i["label"].as_str()).collect();
+        assert_eq!(labels, ["f", "side", "v"], "{text}");
+        // `w`, `f`, and of `w.v.g`: `v`, `g`.
+        for (further, file) in [(0, "/w.tsr"), (2, "/w.tsr"), (10, "/w/v.tsr"), (12, "/w/v.tsr")] {
+            let found = ask(further, "textDocument/definition", "");
+            let target = found[0]["uri"].as_str().or(found["uri"].as_str()).unwrap_or("");
+            assert!(target.ends_with(file), "{text}{further}: {found}");
+        }
+        // Another name for a function of each.
+        for (further, old) in [(2, "f"), (12, "g")] {
+            let changes = ask(further, "textDocument/rename", "other")["changes"].clone();
+            let new = edited(&text, &changes[&uri]);
+            assert!(!new.contains(&format!(".{old}(")) && new.contains(".other("), "{new}");
+        }
+    }
+    assert_eq!(run("as.tsr").out.trim(), "2");
+    let taken = run("taken/main.tsr");
+    assert_eq!((taken.code, taken.err.matches("error[").count()), (1, 1), "{}", taken.err);
+    assert!(taken.err.contains("error[E0106]: `w.v` is a name of `"), "{}", taken.err);
+    assert_eq!(run("taken/other.tsr").out.trim(), "3 11");
 }
 
 /// Three updates in place, the last one on a line without an end.

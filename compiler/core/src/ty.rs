@@ -141,6 +141,13 @@ pub struct FnRefTy {
     pub derived: Option<Derived>,
 }
 
+impl FnRefTy {
+    /// As programs print the function; a message has quotes of its own around a type.
+    pub fn printed(&self) -> String {
+        format!("function `{}`", self.name)
+    }
+}
+
 /// A function made of another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Derived {
@@ -303,7 +310,7 @@ impl fmt::Display for Ty {
             Ty::Dict(k, v) => write!(f, "dict[{k}, {v}]"),
             Ty::Tuple(ts) => write!(f, "tuple[{}]", list(ts)),
             Ty::Struct(s) => f.write_str(&s.name),
-            Ty::FnRef(r) => write!(f, "function `{}`", r.name),
+            Ty::FnRef(r) => write!(f, "function {}", r.name),
             Ty::Fn(ps, r) => write!(f, "({}) -> {r}", list(ps)),
             Ty::Mesh(None) => f.write_str("Mesh"),
             Ty::Mesh(Some(mesh)) => mesh.fmt(f),

@@ -178,7 +178,7 @@ fn imports(cx: &Analysis, root: FileId, text: &str, tokens: &[Token]) -> Option<
             let module = path_of(&line[1..import]);
             let imported = cx.file(root)?.imports(cx.db).get(&*module).cloned();
             if let Some(Target::File(id)) = imported {
-                return Some(of_file(cx, id));
+                return Some(of_file(cx, root, id));
             }
             // An import is read once it names something.
             if let Some((_, path, text)) =
@@ -187,7 +187,7 @@ fn imports(cx: &Analysis, root: FileId, text: &str, tokens: &[Token]) -> Option<
                 let mut db = Database::default();
                 let id = db.add_file(path);
                 db.set_text(id, text);
-                let all = of_file(&Analysis::new(&db, id), id);
+                let all = of_file(&Analysis::new(&db, id), id, id);
                 return Some(all.into_iter().map(|c| Completion { symbol: None, ..c }).collect());
             }
             let item = cx.item_at(root, line[0].start as usize)?.0;
@@ -235,7 +235,7 @@ fn of_path(cx: &Analysis, root: FileId, text: &str, tokens: &[Token], dot: usize
     let (item, at) = cx.item_at(root, tokens[start].start as usize)?;
     let path: Vec<&str> = tokens[start..dot].iter().filter(|t| t.kind == Tok::Name).map(|t| t.text(text)).collect();
     match cx.path_seen(item, at, &path)? {
-        Symbol::File(id) => Some(of_file(cx, id)),
+        Symbol::File(id) => Some(of_file(cx, item.file(cx.db), id)),
         Symbol::Module(m) if &*m == "std" => Some(std_modules()),
         Symbol::Module(m) => Some(of_module(cx, item, &m)),
         symbol => {
@@ -245,10 +245,15 @@ fn of_path(cx: &Analysis, root: FileId, text: &str, tokens: &[Token], dot: usize
     }
 }
 
-fn of_file(cx: &Analysis, id: FileId) -> Vec<Completion> {
+/// Names of a file that another one imports, and what that imports from the folder of its name.
+fn of_file(cx: &Analysis, importer: FileId, id: FileId) -> Vec<Completion> {
     let Some(scope) = cx.scope(id) else { return vec![] };
-    let names: BTreeSet<_> = scope.names.keys().chain(&scope.variables).filter(|n| !n.starts_with('_')).collect();
-    names.into_iter().filter_map(|name| Some(of_symbol(cx, name, &cx.top(id, name)?))).collect()
+    let mut names: BTreeSet<String> = scope.names.keys().chain(&scope.variables).map(|n| n.to_string()).collect();
+    if let Some(importer) = cx.file(importer) {
+        names.extend(tessera_infer::check::modules::all_beside(cx.db, importer, id));
+    }
+    let own = names.into_iter().filter(|n| !n.starts_with('_'));
+    own.filter_map(|name| Some(of_symbol(cx, &name, &cx.of_file(importer, id, &name)?))).collect()
 }
 
 fn of_module(cx: &Analysis, item: Item, module: &std::sync::Arc<str>) -> Vec<Completion> {

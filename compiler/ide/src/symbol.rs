@@ -157,9 +157,20 @@ impl Analysis<'_> {
     /// What a member is: of a module by its name, of a value by the types that it may have.
     pub fn member(&self, item: Item, of: &Symbol, name: &str, types: &[Ty]) -> Option<Symbol> {
         match of {
-            Symbol::File(id) => self.top(*id, name),
+            Symbol::File(id) => self.of_file(item.file(self.db), *id, name),
             Symbol::Module(module) => self.of_module(item.file(self.db), module, name),
             _ => of_value(types, name),
+        }
+    }
+
+    /// What a file says that a member of another one is.
+    pub fn of_file(&self, file: FileId, of: FileId, name: &str) -> Option<Symbol> {
+        let own = self.scope(of).is_some_and(|s| s.names.contains_key(name) || s.variables.contains(name));
+        let beside = if own { None } else { modules::beside(self.db, self.file(file)?, of, name) };
+        match beside {
+            Some(Entity::Module(m)) => Some(Symbol::Module(m)),
+            Some(Entity::File(id)) => Some(Symbol::File(id)),
+            _ => self.top(of, name),
         }
     }
 
@@ -210,7 +221,7 @@ impl Analysis<'_> {
             }
             Spot::Module { path, .. } => self.module(file, path),
             Spot::Imported { path, name } => match self.module(file, path)? {
-                Symbol::File(id) => self.top(id, &name.text),
+                Symbol::File(id) => self.of_file(file, id, &name.text),
                 Symbol::Module(m) if &*m == "tessera" => self.top(file, &name.text),
                 Symbol::Module(m) => self.of_module(file, &m, &name.text),
                 _ => None,

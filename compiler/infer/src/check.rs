@@ -13,6 +13,7 @@ pub mod calls;
 pub mod closures;
 pub mod coerce;
 mod collectives;
+mod bits;
 pub mod compare;
 pub mod comps;
 pub mod constants;

@@ -381,13 +381,15 @@ pub struct InScope {
 }
 
 impl InScope {
-    pub(crate) fn is_known(&self) -> bool {
+    /// The file has the name.
+    pub fn is_known(&self) -> bool {
         self.entity.is_some() || self.variable
     }
 }
 
 impl Scope {
-    pub(crate) fn get(&self, name: &str) -> InScope {
+    /// What a name is.
+    pub fn get(&self, name: &str) -> InScope {
         InScope { entity: self.names.get(name).cloned(), variable: self.variables.contains(name) }
     }
 }

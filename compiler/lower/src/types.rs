@@ -43,7 +43,7 @@ impl Types {
                 fields: s.fields.iter().map(|(n, t)| (n.clone(), self.erase(t))).collect(),
             },
             Ty::FnRef(r) => HostType::Function {
-                shown: ty.to_string().into(),
+                shown: r.printed().into(),
                 captures: r.captures.iter().map(|(_, t)| self.erase(t)).collect(),
             },
             Ty::Fn(ps, r) => HostType::Fn { params: ps.iter().map(|t| self.erase(t)).collect(), ret: self.erase(r) },

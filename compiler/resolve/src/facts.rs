@@ -30,6 +30,8 @@ pub struct Import {
     pub module: Arc<str>,
     /// `from module import member`.
     pub member: Option<Arc<str>>,
+    /// `import a.b` without `as`: what is bound is the first name of the path.
+    pub path: bool,
 }
 
 impl Import {
@@ -165,7 +167,7 @@ fn imports(stmt: &Stmt, out: &mut Vec<Import>) {
             let Some(first) = path.first() else { return };
             let module = dotted_path(path);
             match alias {
-                Some(alias) => out.push(Import { binds: alias.text.clone(), module, member: None }),
+                Some(alias) => out.push(Import { binds: alias.text.clone(), module, member: None, path: false }),
                 None => {
                     let root: Arc<str> = if &*first.text == "tessera" && path.len() > 1 {
                         path[1].text.clone()
@@ -173,7 +175,7 @@ fn imports(stmt: &Stmt, out: &mut Vec<Import>) {
                         first.text.clone()
                     };
                     // `import a.b` binds `a`; the path is kept so that the file is loaded.
-                    out.push(Import { binds: root, module, member: None });
+                    out.push(Import { binds: root, module, member: None, path: true });
                 }
             }
         }
@@ -183,8 +185,8 @@ fn imports(stmt: &Stmt, out: &mut Vec<Import>) {
                 let binds = alias.as_ref().unwrap_or(name).text.clone();
                 // `from tessera import op` names a module itself.
                 let import = match &*module {
-                    "tessera" => Import { binds, module: name.text.clone(), member: None },
-                    _ => Import { binds, module: module.clone(), member: Some(name.text.clone()) },
+                    "tessera" => Import { binds, module: name.text.clone(), member: None, path: false },
+                    _ => Import { binds, module: module.clone(), member: Some(name.text.clone()), path: false },
                 };
                 out.push(import);
             }

@@ -34,10 +34,9 @@ pub fn type_id(types: &mut TypeTable, ty: &Ty) -> TypeId {
             name: s.name.clone(),
             fields: s.fields.iter().map(|(n, t)| (n.clone(), of(t))).collect(),
         },
-        Ty::FnRef(r) => TypeInfo::Function {
-            shown: ty.to_string().into(),
-            captures: r.captures.iter().map(|(_, t)| of(t)).collect(),
-        },
+        Ty::FnRef(r) => {
+            TypeInfo::Function { shown: r.printed().into(), captures: r.captures.iter().map(|(_, t)| of(t)).collect() }
+        }
         Ty::Fn(ps, r) => TypeInfo::Fn { params: ps.iter().map(&mut of).collect(), ret: of(r) },
     };
     types.add(info)

@@ -75,6 +75,11 @@ impl SizeCx {
         self.used = names.clone();
     }
 
+    /// Takes the names that are taken, and leaves these: what is only declared stands in no message beside what comes after.
+    pub fn replace_names(&mut self, names: BTreeMap<Arc<str>, u32>) -> BTreeMap<Arc<str>, u32> {
+        std::mem::replace(&mut self.used, names)
+    }
+
     /// What a size was to be called whose name was numbered because another one has that.
     pub fn plain_name(&self, name: &str) -> Option<&Arc<str>> {
         self.numbered.get(name)

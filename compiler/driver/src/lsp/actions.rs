@@ -52,8 +52,10 @@ impl World {
                 }
             }
         }
-        out.extend(self.proving(id, wanted.clone()));
-        out.extend(self.written_types(id, wanted));
+        // Types are asked for before an assertion is tried: that changes the text, and they would be found anew.
+        let types = self.written_types(id, wanted.clone());
+        out.extend(self.proving(id, wanted));
+        out.extend(types);
         out
     }
 

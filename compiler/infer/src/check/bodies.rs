@@ -144,7 +144,7 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
     ret = tessera_core::sizes::subst_ty(&ret, &mut |v| outside.get(v).cloned());
     let backward = cx.backward(&f.sig, &params, &ret);
     let mut inst = FnInst {
-        kept: cx.sizes.kept(),
+        kept: cx.kept(),
         name: f.sig.name.clone(),
         captures,
         params,
@@ -519,10 +519,16 @@ fn checked_main(db: &dyn Db, file: File, notes: &mut Option<Vec<Note>>) -> Check
         let Some(item) = db::item_of(db, head.id) else { continue };
         match head.kind {
             ItemKind::Def if item.signature(db).is_some() => {
+                let names = cx.sizes.replace_names(BTreeMap::new());
                 definition(&mut cx, head.id);
+                cx.sizes.replace_names(names);
                 defs.push(head.id);
             }
-            ItemKind::Struct if item.struct_def(db).is_some() => cx.check_struct(head.id),
+            ItemKind::Struct if item.struct_def(db).is_some() => {
+                let names = cx.sizes.replace_names(BTreeMap::new());
+                cx.check_struct(head.id);
+                cx.sizes.replace_names(names);
+            }
             _ => {
                 for stmt in &item.syntax(db).stmts {
                     cx.stmt(stmt);
@@ -601,7 +607,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
         body: std::mem::take(&mut cx.out),
         effect: Effect::Host { why: "the module body".into(), span },
         policy: cx.db.policy(),
-        kept: cx.sizes.kept(),
+        kept: cx.kept(),
         ..empty_inst("main".into(), span)
     };
     let globals: Vec<(GlobalId, Variable)> =

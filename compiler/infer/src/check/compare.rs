@@ -1,5 +1,6 @@
 //! Comparisons: of host values, of tensors, and those that types decide.
 
+use super::bits::CHAINED;
 use super::cx::{Cx, behind, boolean, error_at, wrap};
 use super::scalars::{as_float, as_int};
 use super::types::{erase, same_slot};
@@ -11,14 +12,19 @@ use tessera_grammar::ast::{CmpOp, Expr};
 impl Cx<'_> {
     /// `a < b <= c`: each operand is computed once, and only as far as needed.
     pub fn comparison(&mut self, first: &Expr, rest: &[(CmpOp, Expr)], span: Span) -> TExpr {
+        let before = self.diagnostics.len();
         let mut left = self.expr(first);
-        match rest {
+        let value = match rest {
             [(op, right)] => {
                 let right = self.right_of([&mut left], |cx| cx.expr(right));
                 self.compare(*op, left, right, span)
             }
             _ => self.scoped(|cx| cx.chain(left, rest, span)),
+        };
+        if value.ty.is_error() {
+            self.say_precedence(first, rest, before);
         }
+        value
     }
 
     fn chain(&mut self, mut left: TExpr, rest: &[(CmpOp, Expr)], span: Span) -> TExpr {
@@ -32,8 +38,7 @@ impl Cx<'_> {
         let here = left.span.to(right.span);
         let test = self.compare(*op, left, right.clone(), here);
         if test.ty.is_tensor() {
-            let d = Diagnostic::new(Code::E0205, here, "comparisons of tensors do not chain")
-                .help("combine them with `&`: `(a < x) & (x < b)`");
+            let d = Diagnostic::new(Code::E0205, here, CHAINED).help("combine them with `&`: `(a < x) & (x < b)`");
             return self.fail(d);
         }
         let (stmts, value) = self.block_where(&test, true, |cx| cx.chain(right, more, span));

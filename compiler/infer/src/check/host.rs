@@ -180,10 +180,8 @@ impl Cx<'_> {
 
     /// A value that is to be printed; of a function the words for it, since at run time it is what it captures.
     pub fn in_words(&mut self, value: TExpr) -> TExpr {
-        if !matches!(value.ty, Ty::FnRef(_)) {
-            return value;
-        }
-        let words = string(value.ty.to_string(), value.span);
+        let Ty::FnRef(function) = &value.ty else { return value };
+        let words = string(function.printed(), value.span);
         self.emit_effect(value);
         words
     }

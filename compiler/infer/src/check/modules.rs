@@ -19,9 +19,9 @@ pub fn import_entity(db: &dyn Db, file: File, import: &Import) -> Entity {
     let module = &import.module;
     match &import.member {
         None => match module_entity(db, file, module) {
-            // `import a.b` binds `a`, of which only `b` is known.
-            Some(Entity::File(_)) if module.contains('.') && module.split('.').next() == Some(&*import.binds) => {
-                Entity::Module(import.binds.clone())
+            // `import a.b` binds `a`: the file, if that is imported too, or else a folder of which only `b` is known.
+            Some(_) if import.path && module.contains('.') => {
+                module_entity(db, file, &import.binds).unwrap_or_else(|| Entity::Module(import.binds.clone()))
             }
             Some(entity) => entity,
             None => Entity::Broken,
@@ -40,9 +40,8 @@ pub fn import_variables(db: &dyn Db, file: File) -> BTreeSet<Arc<str>> {
         let facts = item.facts(db);
         assigned.extend(facts.assigned.iter().cloned());
         // `import a.b` beside `import a.c` binds `a` once.
-        let whole = |i: &Import| i.member.is_none() && i.module.split('.').next() == Some(&*i.binds);
         for import in &facts.imports {
-            let other = imported.get(&import.binds).is_some_and(|i| i != import && !(whole(i) && whole(import)));
+            let other = imported.get(&import.binds).is_some_and(|i| i != import && !(i.path && import.path));
             if other {
                 bound.insert(import.binds.clone());
             }
@@ -66,18 +65,18 @@ fn module_entity(db: &dyn Db, file: File, module: &Arc<str>) -> Option<Entity> {
 fn member_entity(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) -> Option<Entity> {
     let dotted: Arc<str> = format!("{module}.{member}").into();
     match module_entity(db, file, module) {
-        Some(Entity::File(id)) => has_member(db, id, member).then(|| Entity::Member(id, member.clone())),
+        Some(Entity::File(id)) if has_member(db, id, member) => Some(Entity::Member(id, member.clone())),
+        // A file in a folder, which may have the name of a file.
+        Some(Entity::File(_)) | None => match file.imports(db).get(&dotted) {
+            Some(Target::File(id)) => Some(Entity::File(*id)),
+            _ => None,
+        },
         Some(_) if is_builtin_module(&dotted) => Some(Entity::Module(dotted)),
         Some(_) if &**module == "tessera" => module_entity(db, file, member),
         Some(_) if &**module == "std" => module_entity(db, file, &dotted),
         Some(_) => match builtins::from_std(&dotted).and_then(|f| file.imports(db).get(f)) {
             Some(Target::File(id)) if has_member(db, *id, member) => Some(Entity::Member(*id, member.clone())),
             _ => is_builtin_member(module, member).then_some(Entity::Builtin(dotted)),
-        },
-        // A file in a folder.
-        None => match file.imports(db).get(&dotted) {
-            Some(Target::File(id)) => Some(Entity::File(*id)),
-            _ => None,
         },
     }
 }
@@ -87,16 +86,35 @@ pub fn submodule(db: &dyn Db, file: File, module: &Arc<str>, member: &Arc<str>) 
     match member_entity(db, file, module, member) {
         Some(entity @ (Entity::Module(_) | Entity::File(_))) => Some(entity),
         Some(_) => None,
-        None => {
-            let dotted: Arc<str> = format!("{module}.{member}").into();
-            match file.imports(db).get(&dotted) {
-                Some(Target::File(id)) => Some(Entity::File(*id)),
-                _ if !in_folder(db, file, &dotted).is_empty() => Some(Entity::Module(dotted)),
-                Some(_) => Some(Entity::Broken),
-                None => None,
-            }
-        }
+        None => of_folder(db, file, module, member),
     }
+}
+
+/// A file of a folder, or a folder inside.
+fn of_folder(db: &dyn Db, file: File, folder: &str, member: &str) -> Option<Entity> {
+    let dotted: Arc<str> = format!("{folder}.{member}").into();
+    match file.imports(db).get(&dotted) {
+        Some(Target::File(id)) => Some(Entity::File(*id)),
+        _ if !in_folder(db, file, &dotted).is_empty() => Some(Entity::Module(dotted)),
+        Some(_) => Some(Entity::Broken),
+        None => None,
+    }
+}
+
+/// A member that a file does not have by itself: what lies in the folder of its name, as `v` of the files `w.tsr` and `w/v.tsr`.
+pub fn beside(db: &dyn Db, file: File, id: FileId, member: &str) -> Option<Entity> {
+    paths_of(db, file, id).iter().find_map(|path| of_folder(db, file, path, member))
+}
+
+/// What a file imports from the folder that has the name of a file it imports.
+pub fn all_beside(db: &dyn Db, file: File, id: FileId) -> BTreeSet<String> {
+    paths_of(db, file, id).iter().flat_map(|path| in_folder(db, file, path)).collect()
+}
+
+/// The paths under which a file imports another one.
+fn paths_of(db: &dyn Db, file: File, id: FileId) -> Vec<Arc<str>> {
+    let found = file.imports(db).iter().filter(|(_, target)| **target == Target::File(id));
+    found.map(|(path, _)| path.clone()).collect()
 }
 
 /// What a file imports from a folder: the files and the folders that lie there.
@@ -128,6 +146,9 @@ impl Cx<'_> {
                 {
                     self.no_variable(name);
                     self.defined_once(name);
+                    if alias.is_none() {
+                        self.one_meaning(path, span);
+                    }
                 }
             }
             StmtKind::FromImport { path, names } => {
@@ -165,6 +186,25 @@ impl Cx<'_> {
         }
     }
 
+    /// E0106 where a step of the path that an import binds is a name of the file before it, too.
+    fn one_meaning(&mut self, path: &[Name], span: Span) {
+        for (i, name) in path.iter().enumerate().skip(1) {
+            let before = tessera_resolve::syntax::dotted_path(&path[..i]);
+            let Some(Target::File(id)) = self.names_of().imports(self.db).get(&before).cloned() else { continue };
+            if has_member(self.db, id, &name.text) {
+                let member = format!("{before}.{}", name.text);
+                let (file, folder) = (db::path_of(self.db, id), member.replace('.', "/"));
+                let message = format!("`{member}` is a name of `{file}` and a file or folder `{folder}`, too");
+                let help = format!(
+                    "import it under another name: `import {} as …`",
+                    tessera_resolve::syntax::dotted_path(path)
+                );
+                self.report(Diagnostic::new(Code::E0106, span, message).help(help));
+                return;
+            }
+        }
+    }
+
     /// E0106 where the name of a module is a variable of the file, too.
     fn no_variable(&mut self, name: &Name) {
         if db::import_variables(self.db, self.file).contains(&name.text) {
@@ -179,8 +219,11 @@ impl Cx<'_> {
     /// An import of a name that the file binds to something else, too: from here on it is this member.
     fn bind_member(&mut self, module: &Arc<str>, member: &Name, binds: &Name) {
         let import = match &**module {
-            "tessera" => Import { binds: binds.text.clone(), module: member.text.clone(), member: None },
-            _ => Import { binds: binds.text.clone(), module: module.clone(), member: Some(member.text.clone()) },
+            "tessera" => Import { binds: binds.text.clone(), module: member.text.clone(), member: None, path: false },
+            _ => {
+                let member = Some(member.text.clone());
+                Import { binds: binds.text.clone(), module: module.clone(), member, path: false }
+            }
         };
         match import_entity(self.db, self.file, &import) {
             Entity::Broken => {}
@@ -310,6 +353,9 @@ impl Cx<'_> {
         }
         if let Some(entity) = &known.entity {
             return self.entity(entity, span);
+        }
+        if let Some(entity) = beside(self.db, self.names_of(), id, name) {
+            return self.entity(&entity, span);
         }
         let path = db::path_of(self.db, id);
         let own = self.file_names(id);

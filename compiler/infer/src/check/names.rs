@@ -83,7 +83,11 @@ impl Cx<'_> {
                 Entity::Module(module) => super::modules::submodule(self.db, self.names_of(), &module, &name.text)?,
                 Entity::File(id) => {
                     let file = db::file_of(self.db, id)?;
-                    self.in_scope(file, &name.text).entity.clone()?
+                    let known = self.in_scope(file, &name.text);
+                    match known.is_known() {
+                        true => known.entity.clone()?,
+                        false => super::modules::beside(self.db, self.names_of(), id, &name.text)?,
+                    }
                 }
                 _ => return None,
             },

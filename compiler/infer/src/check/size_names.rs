@@ -3,7 +3,8 @@
 
 use super::cx::Cx;
 use std::collections::{BTreeMap, BTreeSet};
-use tessera_base::Diagnostic;
+use std::sync::Arc;
+use tessera_base::{Code, Diagnostic, Span};
 
 impl Cx<'_> {
     /// The diagnostic with the sizes in it called by plain names, as far as nothing else in it has them.
@@ -37,6 +38,17 @@ impl Cx<'_> {
             *text = new;
         }
         d
+    }
+}
+
+impl Cx<'_> {
+    /// What the body compares when it runs, in words, with sizes called as messages call them.
+    pub fn kept(&self) -> Vec<(Span, Arc<str>)> {
+        let plain = |(span, what): (Span, Arc<str>)| {
+            let said = self.with_plain_size_names(Diagnostic::new(Code::E0202, span, &*what));
+            (span, said.message.into())
+        };
+        self.sizes.kept().into_iter().map(plain).collect()
     }
 }
 

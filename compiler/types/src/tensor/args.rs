@@ -271,8 +271,8 @@ pub fn dtype_of(param: &str, value: &TExpr) -> Result<DType, Diagnostic> {
 /// Python's `int` and `float` in the place of a dtype.
 fn number_type(d: Diagnostic, value: &TExpr) -> Diagnostic {
     let dtype = match &*value.ty.to_string() {
-        "function `int`" => "i64",
-        "function `float`" => "f32",
+        "function int" => "i64",
+        "function float" => "f32",
         _ => return d.help("for example `f32`, `bf16` or `\"bf16\"`"),
     };
     d.fix(format!("write `{dtype}`"), value.span, dtype)
