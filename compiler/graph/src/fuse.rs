@@ -8,6 +8,7 @@
 //! a reduction when the group reads it back over the rows it reduced (softmax, norms).
 //! Every value is computed with the rounding that its own node states, so fusion changes no bit.
 
+mod dims;
 mod multi_output;
 mod attention;
 mod unfused;
@@ -16,6 +17,7 @@ pub(crate) use multi_output::reads_in_step;
 pub use unfused::{Unfused, unfused};
 
 use crate::loop_rows;
+use dims::{dim_after, regroups};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition, Role};
@@ -583,45 +585,4 @@ impl Fuser<'_> {
         }
         Group { kind, members, inputs, scalars, roots: vec![root] }
     }
-}
-
-/// Where dim `at` of `from` is in `to`, which has the same elements, and whether it is the last one of the dims that are
-/// joined there; `None` where it is divided.
-fn dim_after(from: &[u64], to: &[u64], at: usize) -> Option<(usize, bool)> {
-    let behind: u64 = from[at + 1..].iter().product();
-    let mut inner = 1;
-    for (d, &n) in to.iter().enumerate().rev() {
-        if n > 1 && inner <= behind && behind * from[at] <= inner * n {
-            return Some((d, inner == behind));
-        }
-        inner *= n;
-    }
-    None
-}
-
-/// Whether every dim of `from` is some dims of `to`, or part of one: its index is then an index
-/// of axes, without divisions.
-fn regroups(from: &[u64], to: &[u64]) -> bool {
-    if from == to {
-        return true;
-    }
-    if from.contains(&0) {
-        return false;
-    }
-    // Elements behind each dim: where the dims of a row-major index begin.
-    let steps = |shape: &[u64]| -> Vec<u64> {
-        let inner = shape.iter().rev().scan(1, |step, n| {
-            let here = *step;
-            *step *= n;
-            Some(here)
-        });
-        inner.chain([shape.iter().product()]).collect()
-    };
-    let to = steps(to);
-    steps(from).iter().all(|step| {
-        to.contains(step)
-            || to
-                .windows(2)
-                .any(|w| w[0] < *step && *step < w[1] && step.is_multiple_of(w[0]) && w[1].is_multiple_of(*step))
-    })
 }
