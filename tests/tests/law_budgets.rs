@@ -1,5 +1,5 @@
 //! What a budget says is what happens: a call keeps a budget of what it is said to need, and not one of a byte less; bytes along an axis
-//! are those that the runtime counts, and memory is that of the plan.
+//! are those that the runtime counts, and memory is that of the plan and what the allocator counts.
 
 use std::collections::BTreeMap;
 use tessera_tests::program::run_source;
@@ -156,4 +156,129 @@ fn bytes_along_an_axis_are_those_that_the_runtime_counts() {
             assert_eq!(bytes, most, "{source}");
         }
     }
+}
+
+/// Programs that make arguments, look at them, and call `f` once: the bytes in use rise by what the call takes besides them.
+const LARGE: &[&str] = &[
+    "@dist.budget(BUDGET)
+def f(x: Tensor[N, D, f32]) -> Tensor[N, D, f32]:
+    return op.sort(op.cumsum(x, axis=1), axis=1) + x
+
+x = random.normal(random.key(0), (4096, 1024))
+print(x[0, 0] < 100.0)
+y = f(x)
+print(y.shape)
+",
+    "@dist.budget(BUDGET)
+def f(x: Tensor[N, D, f32], w: Tensor[D, H, f32]) -> Tensor[N, H, f32]:
+    h = op.relu(x @ w)
+    return op.softmax(h, axis=0) * h
+
+x = random.normal(random.key(0), (4096, 512))
+w = random.normal(random.key(1), (512, 2048))
+print(x[0, 0] < 100.0, w[0, 0] < 100.0)
+y = f(x, w)
+print(y.shape)
+",
+    "def layer(x, w):
+    return op.tanh(x @ w), op.sum(x)
+
+@dist.budget(BUDGET)
+def f(x: Tensor[N, D, f32], ws: Tensor[L, D, D, f32]) -> Tensor[L, D, D, f32]:
+    def loss(ws):
+        y, sums = op.scan(layer, x, ws)
+        return (y * y).mean() + sums.mean()
+    return autodiff.grad(loss)(ws)
+
+x = random.normal(random.key(0), (2048, 512))
+ws = random.normal(random.key(1), (8, 512, 512)) * 0.01
+print(x[0, 0] < 100.0, ws[0, 0, 0] < 100.0)
+y = f(x, ws)
+print(y.shape)
+",
+];
+
+/// The most bytes in use of a run, and the arguments, results and values that are named there.
+fn fullest(source: &str) -> (u64, BTreeMap<String, u64>) {
+    let source = source.replace("@dist.budget(BUDGET)\n", "");
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let file = dir.path().join("p.json").to_string_lossy().into_owned();
+    let ran = run_source(&source, &["profile", "--peak", "--save", &file]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(ran.code, 0, "{}\n{source}", ran.err);
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{e}"));
+    let profile: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}"));
+    let held = &profile["fullest"];
+    let holder = |h: &serde_json::Value| {
+        (h["what"].as_str().unwrap_or_default().to_owned(), h["bytes"].as_u64().unwrap_or_default())
+    };
+    let holders = held["holders"].as_array().into_iter().flatten().map(holder).collect();
+    (held["in_use"].as_u64().unwrap_or_default(), holders)
+}
+
+/// The allocator counts what is predicted, and the tool itself: texts, plans and kernels, a few MiB.
+#[test]
+fn memory_is_what_the_allocator_counts() {
+    for source in LARGE {
+        let bytes = needed(source, "memory");
+        let (in_use, holders) = fullest(source);
+        let tool = in_use.checked_sub(bytes);
+        assert!(
+            tool.is_some_and(|tool| tool < 6 << 20),
+            "{bytes} are predicted, {in_use} are in use, of them {holders:?}\n{source}"
+        );
+    }
+}
+
+/// A change that is offered is one after which the program runs within its budget.
+#[test]
+fn what_is_offered_holds() {
+    let source = "def layer(x, w):
+    h = op.relu(x @ w)
+    h = op.sort(h, axis=1)
+    h = op.tanh(h)
+    return x + h, None
+
+@dist.budget(memory=\"BOUND\")
+def f(x: Tensor[N, D, f32], ws: Tensor[L, D, D, f32]) -> Tensor[L, D, D, f32]:
+    def loss(ws):
+        y, _ = op.scan(layer, x, ws)
+        return (y * y).mean()
+    return autodiff.grad(loss)(ws)
+
+print(f(op.ones((512, 32)), op.ones((16, 32, 32))).shape)
+";
+    let better = source.replace("op.scan(layer,", "op.scan(autodiff.checkpoint(layer),");
+    let [before, after] = [source, &*better].map(|s| needed(&s.replace("memory=\"BOUND\"", "BUDGET"), "memory"));
+    assert!(after < before * 3 / 4, "{before} without, {after} with a checkpoint");
+    // A bound between the two: refused with the change that fits first, and kept with it.
+    let bound = format!("{after}B");
+    let (code, err) = said(&source.replace("BOUND", &bound), "", &["run"]);
+    assert_eq!(code, 1, "{err}");
+    let helps: Vec<&str> = err.lines().filter(|l| l.contains("= help: ")).collect();
+    assert!(helps[0].contains("autodiff.checkpoint(layer)"), "{err}");
+    let ran = run_source(&better.replace("BOUND", &bound), &["run"]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "(16, 32, 32)\n"), "{}", ran.err);
+}
+
+/// Each function calls the next one with both values of a bool: every call is another one.
+#[test]
+fn calls_that_are_not_followed_are_told() {
+    let levels = 13;
+    let params: Vec<String> = (0..levels).map(|i| format!("b{i}: bool")).collect();
+    let names: Vec<String> = (0..levels).map(|i| format!("b{i}")).collect();
+    let mut source = "@dist.budget(memory=\"1MiB\")\ndef f(x: Tensor[N, f32]):\n    return x + x\n".to_owned();
+    source += &format!("def g{levels}(x, {}):\n    return f(x)\n", params.join(", "));
+    for level in (0..levels).rev() {
+        let call = |value: &str| {
+            let args: Vec<&str> = names.iter().enumerate().map(|(i, n)| if i == level { value } else { n }).collect();
+            format!("g{}(x, {})", level + 1, args.join(", "))
+        };
+        source +=
+            &format!("def g{level}(x, {}):\n    return {} + {}\n", params.join(", "), call("True"), call("False"));
+    }
+    source += &format!("y = g0(op.ones((4,)), {})\n", vec!["False"; levels].join(", "));
+    let (code, err) = said(&source, "", &["check"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("warning[W0801]: the budget of `f` is not held against all calls"), "{err}");
+    assert!(err.contains("more than 4096 different calls lead to it"), "{err}");
 }

@@ -1,6 +1,7 @@
 //! `tessera profile`: its parts are the whole, and what it leaves in files.
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 use tessera_tests::program::{Ran, root, run_in};
 
@@ -247,6 +248,45 @@ fn exchanges_of_a_mesh_are_rows() {
     assert!(found.iter().any(|(name, _)| name.contains("MatMul[256x64x64]")), "{}", ran.out);
 }
 
+/// Functions that are measured from the first call on have the same rows, with what they compute and move, as ones that ran before;
+/// rows are no more than the calls, and where kernels are all there is hardly less.
+#[test]
+fn warmup_changes_no_row() {
+    let source = "\
+def helper(c, k):
+    return op.tanh(c @ c * 0.1) + k
+
+def inner(x, k):
+    return op.fori(0, 3, lambda i, c: helper(c, k), helper(x, k))
+
+def outer(x):
+    return op.scan(lambda c, i: (inner(c, i * 0.01), c.sum()), x, op.arange(20))
+
+def both(x):
+    return helper(x, 1.0) + helper(x @ x, 2.0)
+
+x = op.ones((256, 256)) * 0.01
+print(helper(x, 0.5)[0, 0] < 2.0)
+for first in [0, 3]:
+    for p in [graph.profile(outer, x, warmup=first, runs=5, show=False), graph.profile(both, x, warmup=first, runs=5, show=False)]:
+        total = sum([row.latency * row.runs for row in p.rows])
+        print(p.runs, (first == 0 or 0.5 < p.kernels) and p.kernels <= 1.0, total < p.latency * 2.0)
+        for row in p.rows:
+            print(\"row\", row.name, row.kernel, row.runs, row.flops > 0.0, row.bandwidth > 0.0)
+    print(\"end\")
+";
+    let ran = run(source, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let printed = ran.out.strip_prefix("True\n").unwrap_or_else(|| panic!("{}", ran.out));
+    let [cold, warm, ""] = printed.split("end\n").collect::<Vec<_>>()[..] else { panic!("{printed}") };
+    assert_eq!(cold, warm);
+    let lines = |text: &str| cold.lines().filter(|l| l.contains(text)).count();
+    assert_eq!(lines("5 True True"), 2, "{cold}");
+    assert!(lines("MatMul[256x256x256]") >= 3 && cold.lines().any(|l| l.starts_with("row Loop[")), "{cold}");
+    let products = cold.lines().filter(|l| l.contains("MatMul[256x256x256]") && !l.contains("Pack"));
+    assert!(products.clone().all(|l| l.ends_with(" True True")), "{cold}");
+}
+
 /// The interpreter has no kernels, and a profile of the whole run is as it would be.
 #[test]
 fn a_profile_inside_of_other_runs() {
@@ -325,6 +365,10 @@ fn what_is_counted_and_what_is_not() {
         let missing = ran.err.lines().any(|l| l.starts_with("not counted: ") && l.contains(name));
         assert!(counted != missing, "{name}\n{}", ran.err);
     }
+    // One line for each reason, and one column for each that is counted.
+    let lines: Vec<&str> = ran.err.lines().filter_map(|l| l.strip_prefix("not counted: ")).collect();
+    let reasons: BTreeSet<&str> = lines.iter().filter_map(|l| l.split_once(": ")).map(|(_, why)| why).collect();
+    assert_eq!(lines.len(), reasons.len(), "{}", ran.err);
     let plain = profile(dir.path(), &["main.tsr"]);
     assert!(!plain.err.contains("not counted") && !plain.err.contains("fullest"), "{}", plain.err);
 }

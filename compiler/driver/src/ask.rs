@@ -215,7 +215,7 @@ impl Asked {
         }
         let with = of.values.as_ref().map_or(&[][..], |v| &v.0);
         let facts = Facts::new(&self.program);
-        let globals = self.globals(&facts).map_err(|d| vec![*d])?;
+        let globals = self.globals(&facts, self.function.params.len()).map_err(|d| vec![*d])?;
         let wanted = self.sizes(setup, of, with).map_err(|d| vec![*d])?;
         let open: Vec<sizes::Open> =
             wanted.vars.iter().filter(|v| !wanted.given.contains_key(v)).map(|v| self.open(v)).collect();
@@ -235,7 +235,10 @@ impl Asked {
             if let Some((name, _)) = with.iter().find(|(name, _)| !maker.used.contains(name)) {
                 return Err(vec![self.no_such_value(name)]);
             }
-            match self.traced(setup, &args, &globals, wanted.mesh.as_ref()) {
+            let types = self.params().map(|(p, ty)| (p.name.clone(), ty.clone())).collect();
+            let inst = self.function.inst;
+            let call = |args| TKind::Call { inst, callee: None, args };
+            match self.traced(setup, &call, types, &self.inst().ret, &args, &globals, wanted.mesh.as_ref()) {
                 Ok(traced) => {
                     let chosen = listed(self.named(&wanted, values).filter(|(v, _)| !wanted.given.contains_key(v)));
                     let notes = self.notes(&wanted, values, &maker.chosen, &traced);
@@ -259,11 +262,30 @@ impl Asked {
     /// # Errors
     /// Why it has no graph there.
     pub fn call_known(&self, setup: &Setup, known: &KnownCall) -> Result<(Graph, Vec<String>), Vec<Diagnostic>> {
+        let types = self.params().map(|(p, ty)| (p.name.clone(), ty.clone())).collect();
+        let inst = self.function.inst;
+        self.applied_known(setup, &|args| TKind::Call { inst, callee: None, args }, types, &self.inst().ret, known)
+    }
+
+    /// The same of what is made of the function, its derivative say, at arguments of these types.
+    ///
+    /// # Errors
+    /// Why it has no graph there.
+    pub fn applied_known(
+        &self,
+        setup: &Setup,
+        apply: &dyn Fn(Vec<TExpr>) -> TKind,
+        types: Vec<(Arc<str>, Ty)>,
+        ret: &Ty,
+        known: &KnownCall,
+    ) -> Result<(Graph, Vec<String>), Vec<Diagnostic>> {
         let facts = Facts::new(&self.program);
-        let globals = self.globals(&facts).map_err(|d| vec![*d])?;
+        let globals = self.globals(&facts, types.len()).map_err(|d| vec![*d])?;
         let mut maker = Maker::new(&known.sizes, &known.with, known.mesh.clone());
-        let args = self.arguments(&mut maker).map_err(|d| vec![*d])?;
-        let traced = self.traced(setup, &args, &globals, known.mesh.as_ref())?;
+        maker.span = self.function.head;
+        let value = |(name, ty): &(Arc<str>, Ty)| maker.value(name, ty, None);
+        let args: Vec<RegionArg> = types.iter().map(value).collect::<Result<_, _>>().map_err(|d| vec![*d])?;
+        let traced = self.traced(setup, apply, types, ret, &args, &globals, known.mesh.as_ref())?;
         let decides = |leaf: u32| traced.guards.iter().any(|g| mentions(&g.expr, leaf));
         let unknown = |c: &&Chosen| !c.given && !c.known && c.leaf.is_none_or(decides);
         let name = |c: &Chosen| match c.path.strip_prefix("len(").and_then(|p| p.strip_suffix(')')) {
@@ -280,10 +302,10 @@ impl Asked {
         if found.iter().any(|d| d.code == Code::E0602) { 2 } else { 1 }
     }
 
-    /// What module variables that it reads hold.
-    fn globals(&self, facts: &Facts) -> Result<Vec<(RegionParam, RegionArg)>, Box<Diagnostic>> {
+    /// What module variables that it reads hold, behind so many arguments.
+    fn globals(&self, facts: &Facts, behind: usize) -> Result<Vec<(RegionParam, RegionArg)>, Box<Diagnostic>> {
         let reads = facts.globals_read(self.function.inst);
-        Globals::new(&self.program, facts).passed(&reads, self.function.params.len()).map_err(|g| {
+        Globals::new(&self.program, facts).passed(&reads, behind).map_err(|g| {
             let var = &self.program.globals[g.0 as usize];
             let (mut read, name) = (Span::NONE, &self.function.name);
             each_expr_in(&self.inst().body, &mut |e| {
@@ -383,31 +405,32 @@ impl Asked {
         Ok(out)
     }
 
-    /// The call of the function with these arguments, as a region that is traced.
+    /// The function, or what `apply` makes of it, with these arguments, as a region that is traced.
+    #[expect(clippy::too_many_arguments, reason = "all that a call consists of")]
     fn traced(
         &self,
         setup: &Setup,
+        apply: &dyn Fn(Vec<TExpr>) -> TKind,
+        types: Vec<(Arc<str>, Ty)>,
+        ret: &Ty,
         args: &[RegionArg],
         globals: &[(RegionParam, RegionArg)],
         mesh: Option<&Arc<Mesh>>,
     ) -> Result<Traced, Vec<Diagnostic>> {
         let head = self.function.head;
-        let params: Vec<RegionParam> = self
-            .params()
-            .enumerate()
-            .map(|(i, (p, ty))| RegionParam {
-                local: param_local(i),
-                name: p.name.clone(),
-                ty: on_mesh(ty, mesh),
-                global: None,
-            })
-            .collect();
+        let param = |(i, (name, ty)): (usize, (Arc<str>, Ty))| RegionParam {
+            local: param_local(i),
+            name,
+            ty: on_mesh(&ty, mesh),
+            global: None,
+        };
+        let params: Vec<RegionParam> = types.into_iter().enumerate().map(param).collect();
         let read = |p: &RegionParam| {
             let kind = if matches!(p.ty, Ty::Mesh(_) | Ty::ShardSpec(_)) { TKind::None } else { TKind::Local(p.local) };
             TExpr { kind, ty: p.ty.clone(), span: head }
         };
-        let kind = TKind::Call { inst: self.function.inst, callee: None, args: params.iter().map(read).collect() };
-        let call = TExpr { kind, ty: on_mesh(&self.inst().ret, mesh), span: head };
+        let kind = apply(params.iter().map(read).collect());
+        let call = TExpr { kind, ty: on_mesh(ret, mesh), span: head };
         let params = params.into_iter().chain(globals.iter().map(|g| g.0.clone())).collect();
         let args: Vec<RegionArg> = args.iter().cloned().chain(globals.iter().map(|g| g.1.clone())).collect();
         let region = region(&self.function.name, params, vec![call], head);

@@ -279,7 +279,7 @@ impl Backend {
     /// their own.
     fn grouped(&self, graph: &Graph, known: Option<&Known>) -> Vec<Planned> {
         let known = known.filter(|_| self.adjust.is_none());
-        let mut limits = Limits::default();
+        let mut limits = Limits { far: !self.device.shares_host_memory(), ..Limits::default() };
         loop {
             let Partition { groups } = partition(graph, &limits);
             let mut out = vec![];

@@ -1,9 +1,11 @@
 //! Budgets of functions (`@dist.budget`): whether the calls of a program keep them, found out before anything runs.
 //!
-//! [`calls`] finds the calls and their sizes, [`needs`] plans each of them as it would run, [`fixes`] plans what would need less,
+//! [`calls`] finds the calls and their sizes ([`handed`] those that a derivative or a loop makes), [`needs`] plans each of them as it would run, [`fixes`] plans what would need less,
 //! in programs that [`changed`] checks again, and [`told`] says it.
 
 pub mod clock;
+mod handed;
+mod written;
 mod calls;
 mod needs;
 mod changed;
@@ -20,7 +22,7 @@ use needs::{Needs, needs};
 use std::sync::Arc;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::budget::{Bound, What};
-use tessera_core::ir::{Effect, Program};
+use tessera_core::ir::{Effect, Program, TKind};
 use tessera_ir::graph::Graph;
 use tessera_plan::topology::Topology;
 use tessera_resolve::source::SourceMap;
@@ -90,8 +92,13 @@ struct Planned<'f> {
 }
 
 impl Checker<'_> {
-    /// What is wrong with the budget of one function.
+    /// What is wrong with the budget of one function, and what of it is not checked.
     fn function(&self, f: &Function) -> Vec<Diagnostic> {
+        let unfollowed = f.unfollowed.then(|| told::unfollowed(f));
+        self.wrong(f).into_iter().chain(unfollowed).collect()
+    }
+
+    fn wrong(&self, f: &Function) -> Vec<Diagnostic> {
         if let Effect::Host { why, span } = &f.effect {
             return vec![told::of_host(f, why, *span)];
         }
@@ -99,7 +106,7 @@ impl Checker<'_> {
             return vec![told::open(f, open)];
         }
         if f.calls.is_empty() {
-            return vec![told::uncalled(f)];
+            return if f.unfollowed { vec![] } else { vec![told::uncalled(f)] };
         }
         if let Some(bound) = f.budget.bounds.iter().find(|b| b.what == What::Step && self.clock.is_none()) {
             return vec![told::no_clock(bound)];
@@ -120,8 +127,14 @@ impl Checker<'_> {
 
     fn plan<'f>(&self, f: &Function, call: &'f Call) -> Result<Planned<'f>, Box<Diagnostic>> {
         let asked = Asked::instance(self.program.clone(), self.sources.clone(), call.inst, f.head);
-        let (graph, open) =
-            asked.call_known(self.setup, &call.known).map_err(|found| told::untraced(f, call, &found))?;
+        let traced = match &call.made {
+            Some(made) => {
+                let apply = |args| TKind::Derive { f: Box::new(made.f.clone()), args };
+                asked.applied_known(self.setup, &apply, made.types.clone(), &made.ret, &call.known)
+            }
+            None => asked.call_known(self.setup, &call.known),
+        };
+        let (graph, open) = traced.map_err(|found| told::untraced(f, call, &found))?;
         if !open.is_empty() {
             return Err(Box::new(told::open(f, &calls::Open { span: call.span, what: open })));
         }

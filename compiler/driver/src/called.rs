@@ -20,6 +20,8 @@ pub struct Sized {
     pub time: Duration,
     /// Tracing, optimising and compiling.
     pub making: Duration,
+    /// What of that made kernels which the next run finds in the cache.
+    pub compiling: Duration,
     /// By input of the graph: it is the same in all these calls.
     pub same: Vec<bool>,
     last: Vec<Option<u64>>,
@@ -74,8 +76,8 @@ struct Calls {
 
 thread_local! {
     static CALLS: RefCell<Option<Calls>> = const { RefCell::new(None) };
-    /// What making took in the current call.
-    static MAKING: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// What making took in the current call, and what of that made kernels.
+    static MAKING: Cell<(Duration, Duration)> = const { Cell::new((Duration::ZERO, Duration::ZERO)) };
 }
 
 /// From here on calls are noted.
@@ -89,9 +91,10 @@ pub fn end() -> (Vec<Called>, Duration) {
     (by_region.into_values().collect(), noting)
 }
 
-/// Something was made for the current call.
-pub fn made(time: Duration) {
-    MAKING.set(MAKING.get() + time);
+/// Something was made for the current call, and within that kernels which were not in the cache.
+pub fn made(time: Duration, kernels: Duration) {
+    let (making, compiling) = MAKING.get();
+    MAKING.set((making + time, compiling + kernels.min(time)));
 }
 
 /// A call that goes on.
@@ -108,7 +111,7 @@ pub fn begin(arguments: impl FnOnce() -> Vec<u64>) -> Option<Begun> {
     }
     let start = Instant::now();
     let arguments = arguments();
-    MAKING.set(Duration::ZERO);
+    MAKING.set(Default::default());
     CALLS.with_borrow_mut(|calls| calls.iter_mut().for_each(|c| c.noting += start.elapsed()));
     Some(Begun { arguments, at: Instant::now(), kernels: profile::in_steps() })
 }
@@ -127,7 +130,7 @@ pub struct Region<'a> {
 pub fn end_of(begun: Begun, region: &Region, inputs: impl Iterator<Item = Option<usize>>) {
     let whole = begun.at.elapsed();
     let start = Instant::now();
-    let making = MAKING.replace(Duration::ZERO);
+    let (making, compiling) = MAKING.take();
     let kernels = profile::in_steps().saturating_sub(begun.kernels);
     CALLS.with_borrow_mut(|calls| {
         let Some(calls) = calls else { return };
@@ -146,6 +149,7 @@ pub fn end_of(begun: Begun, region: &Region, inputs: impl Iterator<Item = Option
         sized.calls += 1;
         sized.time += whole.saturating_sub(making);
         sized.making += making;
+        sized.compiling += compiling;
         let values: Vec<Option<u64>> = inputs.map(|i| begun.arguments.get(i?).copied()).collect();
         match sized.calls {
             1 => sized.same = values.iter().map(Option::is_some).collect(),
@@ -161,7 +165,8 @@ impl Called {
         let at = self.sized.iter().rposition(|s| Rc::ptr_eq(&s.graph, graph)).unwrap_or_else(|| {
             let none = Duration::ZERO;
             let graph = graph.clone();
-            self.sized.push(Sized { graph, calls: 0, time: none, making: none, same: vec![], last: vec![] });
+            let (same, last) = (vec![], vec![]);
+            self.sized.push(Sized { graph, calls: 0, time: none, making: none, compiling: none, same, last });
             self.sized.len() - 1
         });
         &mut self.sized[at]

@@ -1,5 +1,5 @@
 //! Native steps that are faster than the reference kernels, with the same bits: sorting on
-//! threads, adding at positions that come from data, numbers in blocks.
+//! threads, adding at positions that come from data, numbers in blocks, many tensors as one.
 
 use std::sync::Arc;
 use tessera_abi::plan::Bounds;
@@ -8,6 +8,7 @@ use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::convert::cast;
 use tessera_ops::prim::Prim;
 use tessera_runtime::block_quant;
+use tessera_runtime::concat::{Part, concat};
 use tessera_runtime::native::{NativeFn, copy_on_threads};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::scatter::{scatter_along, scatter_rows};
@@ -49,9 +50,11 @@ pub fn native_kernel(
         Prim::ArgSort { .. } => result.dtype == DType::I64,
         Prim::Scatter { add: true } | Prim::ScatterAddAlong { .. } => true,
         Prim::BlockDot { .. } => true,
+        Prim::Concat { .. } => true,
         _ => false,
     };
-    if !fits || result.dtype == DType::C64 || types.iter().any(|t| t.dtype == DType::C64) {
+    let moves = matches!(prim, Prim::Concat { .. });
+    if !fits || !moves && (result.dtype == DType::C64 || types.iter().any(|t| t.dtype == DType::C64)) {
         return None;
     }
     let (types, sources, pool) = (types.to_vec(), sources.to_vec(), pool.clone());
@@ -79,6 +82,13 @@ pub fn native_kernel(
                     operands[1],
                     out,
                 );
+                Ok(())
+            }
+            Prim::Concat { axis } => {
+                let row = |t: &NodeType| t.shape[*axis..].iter().product::<u64>() as usize * t.dtype.bytes();
+                let part = |(&bytes, t)| Part { bytes, row: row(t) };
+                let parts: Vec<Part> = operands.iter().zip(&types).map(part).collect();
+                concat(&pool, &parts, out);
                 Ok(())
             }
             prim => bug!("{prim:?} has no step of its own"),

@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tessera_abi::plan::{Cost, StepOrigin};
+use tessera_abi::plan::{About, Cost, StepOrigin};
 use tessera_base::{Code, Diagnostic, ItemId, Span};
 use tessera_resolve::source::SourceMap;
 use tessera_runtime::device::Taken;
@@ -90,7 +90,7 @@ struct Worked {
 impl Worked {
     /// `None` where that is not one number, as it is not for a kernel of several shapes.
     fn of(row: &Row, profile: &Profile) -> Option<Worked> {
-        let [about] = &row.about[..] else { return None };
+        let about = the_only(row)?;
         let Cost { names, counts, between_devices } = about.cost.as_ref()?;
         let is_part = |r: &&Row| {
             let helps = || names.iter().any(|n| **n == r.name) && title(r).ends_with(&format!("[{}]", about.title));
@@ -130,12 +130,18 @@ fn tiles(t: Tiles) -> serde_json::Value {
     json!({"count": t.count, "threads": t.threads, "busy": busy, "mean": mean, "least": least, "most": most})
 }
 
+/// What a row computes, if that is one thing: plans that were made at other times may say more or less about it.
+fn the_only(row: &Row) -> Option<&About> {
+    let (first, others) = row.about.split_first()?;
+    others.iter().all(|a| a.title == first.title && a.cost == first.cost).then_some(first)
+}
+
 /// What a row computes; without sizes where it ran with several.
 pub fn title(row: &Row) -> String {
-    match &row.about[..] {
-        [] => row.name.clone(),
-        [one] => one.title.to_string(),
-        [first, ..] => match first.title.split_once('[') {
+    match (the_only(row), &row.about[..]) {
+        (_, []) => row.name.clone(),
+        (Some(one), _) => one.title.to_string(),
+        (None, [first, ..]) => match first.title.split_once('[') {
             Some((kind, _)) if kind != "FusedOp" => format!("{kind}[…]"),
             _ => first.title.to_string(),
         },
@@ -402,6 +408,24 @@ mod tests {
         assert_eq!(kernels, "kernels 620.0 µs of 1.00 ms from start to end; the rest:");
         assert!(checking.starts_with("18.0%") && checking.ends_with("180.0 µs  checking"), "{text}");
         assert!(rest.starts_with("20.0%") && rest.ends_with("200.0 µs  not accounted for"), "{text}");
+    }
+
+    /// A plan that is made while a profile goes on says which operations are one kernel; one from before does not.
+    #[test]
+    fn what_is_said_at_other_times_is_no_other_work() {
+        let mut dot = row("dot", Kind::Step, &[10, 10]);
+        let counts = tessera_abi::plan::Counts { flops: 1000, ..Default::default() };
+        let cost = Cost { names: vec!["dot".into()], counts, between_devices: false };
+        let before = About { title: "MatMul[8x8x8]".into(), cost: Some(cost), ..About::default() };
+        let during = About { fused: vec!["dot".into()], ..before.clone() };
+        dot.about = vec![before.clone().into(), during.into()];
+        let flops = |dot: &Row| {
+            let profile = Profile { rows: vec![dot.clone()], ..Profile::default() };
+            Worked::of(&profile.rows[0], &profile).map(|w| w.flops)
+        };
+        assert_eq!((title(&dot), flops(&dot)), ("MatMul[8x8x8]".into(), Some(1000)));
+        dot.about.push(About { title: "MatMul[4x4x4]".into(), ..before }.into());
+        assert_eq!((title(&dot), flops(&dot)), ("MatMul[…]".into(), None));
     }
 
     #[test]

@@ -296,7 +296,7 @@ impl Executor {
             dry,
         });
         self.entries[region as usize].entry(self.key.clone()).or_default().insert(&traced.guards, entry.clone());
-        called::made(start.elapsed());
+        called::made(start.elapsed(), Duration::ZERO);
         Ok(entry)
     }
 
@@ -436,12 +436,15 @@ impl Executor {
         }
         let ready = entry.plan.borrow().clone();
         let start = Instant::now();
+        let (known, _, before) = self.backend.compiled.get();
         let plan = match ready {
             Some(plan) => plan,
             None => match planned(&self.backend, &entry.graph) {
                 Ok(plan) => {
                     entry.history.compiled(start.elapsed());
-                    called::made(start.elapsed());
+                    let (compiled, _, now) = self.backend.compiled.get();
+                    let kernels = if compiled > known { now.saturating_sub(before) } else { Duration::ZERO };
+                    called::made(start.elapsed(), kernels);
                     entry.plan.borrow_mut().insert(Rc::new(plan)).clone()
                 }
                 // Without a compiler every graph can still be interpreted.

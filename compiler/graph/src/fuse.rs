@@ -8,6 +8,7 @@
 //! a reduction when the group reads it back over the rows it reduced (softmax, norms).
 //! Every value is computed with the rounding that its own node states, so fusion changes no bit.
 
+mod dims;
 mod multi_output;
 mod attention;
 mod unfused;
@@ -16,6 +17,7 @@ pub(crate) use multi_output::reads_in_step;
 pub use unfused::{Unfused, unfused};
 
 use crate::loop_rows;
+use dims::{dim_after, regroups};
 use std::collections::{BTreeMap, BTreeSet};
 use tessera_ir::graph::{Graph, NodeId};
 use tessera_ir::group::{Group, GroupKind, Partition, Role};
@@ -28,6 +30,8 @@ const ROW_ELEMS_MAX: u64 = 64 * 1024;
 const ROW_ELEMS_MIN: u64 = 8;
 /// Members of one group: bounds compile time and registers.
 const MEMBERS_MAX: usize = 192;
+/// Tensors that a kernel puts together, which asks for each element whether it comes from each of them.
+const JOINED_MAX: usize = 8;
 
 struct Fuser<'a> {
     g: &'a Graph,
@@ -38,6 +42,7 @@ struct Fuser<'a> {
     stored: BTreeSet<NodeId>,
     /// Nodes that get a kernel of their own.
     split: &'a BTreeSet<NodeId>,
+    far: bool,
     /// Values of rows that leave a strip, and its root.
     row_values: BTreeMap<NodeId, NodeId>,
     /// Exchanges that go together.
@@ -53,6 +58,8 @@ pub struct Limits {
     pub split: BTreeSet<NodeId>,
     /// Nodes that run through their reference kernels.
     pub native: BTreeSet<NodeId>,
+    /// Whether tensors lie where the host does not copy them: kernels put all of them together.
+    pub far: bool,
 }
 
 /// The groups of a graph, in running order.
@@ -60,6 +67,13 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
     let role = |id: NodeId| row(&g.node(id).prim).role(Site { g, node: g.node(id) });
     let mut roles: Vec<Role> = g.ids().map(role).collect();
     for id in &limits.native {
+        roles[id.0 as usize] = Role::Alone;
+    }
+    let joins_many = |id: &NodeId| {
+        let n = g.node(*id);
+        matches!(n.prim, Prim::Concat { .. }) && n.operands.len() > JOINED_MAX
+    };
+    for id in g.ids().filter(|id| !limits.far && joins_many(id)) {
         roles[id.0 as usize] = Role::Alone;
     }
     let mut readers = vec![vec![]; g.nodes.len()];
@@ -77,8 +91,8 @@ pub fn partition(g: &Graph, limits: &Limits) -> Partition {
         }
     }
     let (stored, row_values, loop_views) = (limits.split.clone(), BTreeMap::new(), BTreeMap::new());
-    let split = &limits.split;
-    let mut f = Fuser { g, roles, readers, stored, split, row_values, batches, loop_views };
+    let (split, far) = (&limits.split, limits.far);
+    let mut f = Fuser { g, roles, readers, stored, split, far, row_values, batches, loop_views };
     f.find_stored();
     f.find_loop_views();
     f.find_attention();
@@ -147,6 +161,7 @@ impl Fuser<'_> {
                 Role::Alone => self.alone(id),
                 Role::Dot => self.grow(id, GroupKind::Dot),
                 Role::View if self.is_plain_copy(id) => self.copy(id),
+                Role::Element if self.is_copied_together(id) => self.alone(id),
                 _ => self.grow(id, GroupKind::Loop),
             };
             for &input in &group.inputs {
@@ -167,6 +182,18 @@ impl Fuser<'_> {
             let o = self.g.node(id).operands[0];
             !self.is_scalar_input(o) && (self.stored.contains(&o) || self.role(o) == Role::Source)
         }
+    }
+
+    /// Whether a concatenation is of tensors that are all in memory: it is copies.
+    fn is_copied_together(&self, id: NodeId) -> bool {
+        let n = self.g.node(id);
+        let there = |mut o: NodeId| {
+            while self.g.node(o).prim == Prim::Reshape && !self.stored.contains(&o) {
+                o = self.g.node(o).operands[0];
+            }
+            !self.is_scalar_input(o) && (self.stored.contains(&o) || self.role(o) == Role::Source)
+        };
+        !self.far && matches!(n.prim, Prim::Concat { .. }) && n.operands.iter().all(|&o| there(o))
     }
 
     /// The exchanges that go together with one.
@@ -558,45 +585,4 @@ impl Fuser<'_> {
         }
         Group { kind, members, inputs, scalars, roots: vec![root] }
     }
-}
-
-/// Where dim `at` of `from` is in `to`, which has the same elements, and whether it is the last one of the dims that are
-/// joined there; `None` where it is divided.
-fn dim_after(from: &[u64], to: &[u64], at: usize) -> Option<(usize, bool)> {
-    let behind: u64 = from[at + 1..].iter().product();
-    let mut inner = 1;
-    for (d, &n) in to.iter().enumerate().rev() {
-        if n > 1 && inner <= behind && behind * from[at] <= inner * n {
-            return Some((d, inner == behind));
-        }
-        inner *= n;
-    }
-    None
-}
-
-/// Whether every dim of `from` is some dims of `to`, or part of one: its index is then an index
-/// of axes, without divisions.
-fn regroups(from: &[u64], to: &[u64]) -> bool {
-    if from == to {
-        return true;
-    }
-    if from.contains(&0) {
-        return false;
-    }
-    // Elements behind each dim: where the dims of a row-major index begin.
-    let steps = |shape: &[u64]| -> Vec<u64> {
-        let inner = shape.iter().rev().scan(1, |step, n| {
-            let here = *step;
-            *step *= n;
-            Some(here)
-        });
-        inner.chain([shape.iter().product()]).collect()
-    };
-    let to = steps(to);
-    steps(from).iter().all(|step| {
-        to.contains(step)
-            || to
-                .windows(2)
-                .any(|w| w[0] < *step && *step < w[1] && step.is_multiple_of(w[0]) && w[1].is_multiple_of(*step))
-    })
 }

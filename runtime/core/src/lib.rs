@@ -35,6 +35,7 @@ pub mod show;
 pub mod dict;
 pub mod sort;
 pub mod scatter;
+pub mod concat;
 pub mod block_quant;
 pub mod execute;
 pub mod io;

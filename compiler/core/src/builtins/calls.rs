@@ -182,7 +182,7 @@ calls! {
     "dist.size" ("axis") -> "int": "In per-device code: how many devices there are along an axis.";
     "dist.pipeline" ("stages, microbatches, axis=\"pp\", mesh=None"): "One function of several stages, each at its position of an axis: the rows of its argument go through in parts.";
     "dist.local": "As a decorator: the function says what one device does with its own blocks; its annotations say how they lie.";
-    "dist.budget" ("*, memory=None, step=None"): "As a decorator: what a call of the function may need at most, on one device or on each of a mesh: `memory=\"2GiB\"`, `step=\"15ms\"`, and by the name of an axis the bytes that a device exchanges over it, `tp=\"64MiB\"`. What needs more is refused before anything runs.";
+    "dist.budget" ("*, memory=None, step=None, over=None"): "As a decorator: what a call of the function may need at most, on one device or on each of a mesh: `memory=\"2GiB\"`, `step=\"15ms\"`, and by the name of an axis the bytes that a device exchanges over it, `tp=\"64MiB\"`, or `over={\"memory\": \"64MiB\"}` where the name means something else. What needs more is refused before anything runs.";
     "dist.collective": "Exchanges that are written out.";
     "dist.collective.all_reduce" ("x, axis, op=\"sum\"") -> "Tensor": "The sum over the devices of an axis, or with `op` their mean, max or min.";
     "dist.collective.all_gather" ("x, axis, dim=0") -> "Tensor": "The blocks of all devices of an axis, one after the other along a dim. `dim` is for per-device code; elsewhere the layout says it.";

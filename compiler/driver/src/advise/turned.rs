@@ -1,6 +1,7 @@
 //! Kernels that only bring a tensor into another order.
 
 use super::{Facts, Finding, Rule, span_of};
+use std::time::Duration;
 use tessera_ir::group::Role;
 use tessera_ir::prim::{Site, row};
 use tessera_ops::prim::Prim;
@@ -21,8 +22,11 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
                 .rows
                 .iter()
                 .filter(|r| r.kind == Kind::Step && span_of(r) == span && r.name.contains("transpose"));
-            let (mut runs, mut cost) = (0, std::time::Duration::ZERO);
-            rows.for_each(|r| (runs, cost) = (runs + r.times.len(), cost + r.time()));
+            let (mut runs, mut cost, mut longest) = (0, Duration::ZERO, Duration::ZERO);
+            for r in rows {
+                (runs, cost) = (runs + r.times.len(), cost + r.time());
+                longest = r.times.iter().copied().max().unwrap_or_default().max(longest);
+            }
             let cost = cost.min(sized.time);
             out.push(Finding {
                 rule: Rule::Turned,
@@ -30,7 +34,8 @@ pub fn find(facts: &Facts) -> Vec<Finding> {
                 what: format!("`{}` copies a tensor into another order, {runs} times", called.name),
                 edit: "keep it in the order in which it is read: turn it once, where it is made".into(),
                 cost,
-                gain: cost,
+                // Once it is still turned, into memory that was not there.
+                gain: cost.saturating_sub(longest),
             });
         }
     }

@@ -1,15 +1,17 @@
 //! The calls of functions with budgets, with the sizes and values that the program says of them.
 
+use super::handed::{behind, name_of, row};
+use super::written::{Caller, written_out};
 use crate::ask::KnownCall;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tessera_base::{Mesh, Size, SizeVar, Span};
 use tessera_core::budget::{Budget, What};
-use tessera_core::ir::{Effect, FnInst, InstId, Program, TExpr, TKind};
+use tessera_core::ir::{Effect, FnInst, InstId, Program, TExpr, TFunction, TKind};
 use tessera_core::layouts::tensors;
 use tessera_core::sizes::{each_dim, each_size, subst_ty};
 use tessera_core::ty::Ty;
-use tessera_core::walk::each_expr_in;
+use tessera_core::walk::{called, each_expr_in};
 
 /// A function with a budget.
 pub struct Function {
@@ -22,6 +24,8 @@ pub struct Function {
     pub calls: Vec<Call>,
     /// A call of which something is not known.
     pub open: Option<Open>,
+    /// More calls lead to it than are followed.
+    pub unfollowed: bool,
 }
 
 impl Function {
@@ -36,8 +40,27 @@ impl Function {
 pub struct Call {
     pub inst: InstId,
     pub known: KnownCall,
+    /// What is called in its place, where that is made of it.
+    pub made: Option<Made>,
     /// Where it stands; none where the signature itself says all.
     pub span: Span,
+}
+
+/// What is made of a function (its derivative, say), where it is called.
+#[derive(Clone, Debug)]
+pub struct Made {
+    pub f: TFunction,
+    /// Of its arguments, with their sizes.
+    pub types: Vec<(Arc<str>, Ty)>,
+    pub ret: Ty,
+    /// `autodiff.grad`.
+    pub what: &'static str,
+}
+
+impl Made {
+    fn is_like(&self, other: &Made) -> bool {
+        self.what == other.what && self.types == other.types && self.ret == other.ret
+    }
 }
 
 /// What is not known of a call.
@@ -55,27 +78,46 @@ pub fn functions(program: &Program) -> Vec<Function> {
             && !out.iter().any(|other| other.head == f.span)
         {
             let (name, effect, head) = (f.name.clone(), f.effect.clone(), f.span);
-            out.push(Function { name, budget, effect, head, calls: vec![], open: None });
+            out.push(Function { name, budget, effect, head, calls: vec![], open: None, unfollowed: false });
         }
     }
     if out.is_empty() {
         return out;
     }
-    let mut walk = Walk { program, leads: leads(program), seen: BTreeSet::new(), work: vec![], met: vec![] };
+    let mut walk = Walk {
+        program,
+        leads: leads(program),
+        seen: BTreeSet::new(),
+        work: vec![],
+        met: vec![],
+        unfollowed: BTreeSet::new(),
+    };
     if let Some(entry) = program.entry {
         walk.work.push((entry, KnownCall::default()));
     }
     walk.run();
-    for (inst, span, known) in walk.met {
+    for Met { inst, span, made, known } in walk.met {
         let head = program.insts[inst.0 as usize].span;
         let Some(f) = out.iter_mut().find(|f| f.head == head) else { continue };
+        let is_like = |c: &Call, known: &KnownCall| {
+            let alike = match (&c.made, &made) {
+                (Some(a), Some(b)) => a.is_like(b) && c.span == span,
+                (a, b) => a.is_none() && b.is_none(),
+            };
+            alike && c.inst == inst && c.known == *known
+        };
         match known {
-            Ok(known) if f.calls.iter().any(|c| c.inst == inst && c.known == known) => {}
-            Ok(known) => f.calls.push(Call { inst, known, span }),
+            Ok(known) if f.calls.iter().any(|c| is_like(c, &known)) => {}
+            Ok(known) => f.calls.push(Call { inst, known, made, span }),
             Err(what) => {
                 f.open.get_or_insert(Open { span, what });
             }
         }
+    }
+    let missed = reached(program, &walk.unfollowed);
+    for inst in missed {
+        let head = program.insts[inst.0 as usize].span;
+        out.iter_mut().filter(|f| f.head == head).for_each(|f| f.unfollowed = true);
     }
     for f in out.iter_mut().filter(|f| f.calls.is_empty() && f.open.is_none()) {
         f.calls.extend(at_signature(program, f.head));
@@ -100,7 +142,7 @@ fn at_signature(program: &Program, head: Span) -> Option<Call> {
         });
         known.mesh.as_ref()?;
     }
-    Some(Call { inst: InstId(at as u32), known, span: Span::NONE })
+    Some(Call { inst: InstId(at as u32), known, made: None, span: Span::NONE })
 }
 
 /// Size variables in dims of parameters.
@@ -117,7 +159,7 @@ fn leads(program: &Program) -> BTreeSet<InstId> {
     let mut callers: BTreeMap<InstId, Vec<InstId>> = BTreeMap::new();
     for (i, f) in program.insts.iter().enumerate() {
         each_expr_in(&f.body, &mut |e| {
-            if let TKind::Call { inst, .. } = e.kind {
+            if let Some(inst) = called(e) {
                 callers.entry(inst).or_default().push(InstId(i as u32));
             }
         });
@@ -133,8 +175,26 @@ fn leads(program: &Program) -> BTreeSet<InstId> {
     out
 }
 
-/// What a call says, or what it leaves open.
-type Met = Result<KnownCall, Vec<String>>;
+/// Functions that some functions may come to.
+fn reached(program: &Program, from: &BTreeSet<InstId>) -> BTreeSet<InstId> {
+    let mut work: Vec<InstId> = from.iter().copied().collect();
+    let mut out = BTreeSet::new();
+    while let Some(inst) = work.pop() {
+        if out.insert(inst) {
+            each_expr_in(&program.insts[inst.0 as usize].body, &mut |e| work.extend(called(e)));
+        }
+    }
+    out
+}
+
+/// A call of a function with a budget.
+struct Met {
+    inst: InstId,
+    span: Span,
+    made: Option<Made>,
+    /// What the call says, or what it leaves open.
+    known: Result<KnownCall, Vec<String>>,
+}
 
 /// The way from the program's first line through all calls that lead to a budget.
 struct Walk<'p> {
@@ -143,53 +203,117 @@ struct Walk<'p> {
     seen: BTreeSet<(InstId, KnownCall)>,
     work: Vec<(InstId, KnownCall)>,
     /// Calls of functions with budgets.
-    met: Vec<(InstId, Span, Met)>,
+    met: Vec<Met>,
+    /// Functions with calls that are too many.
+    unfollowed: BTreeSet<InstId>,
 }
 
-/// Calls at different sizes that are followed.
-const CALLS_MAX: usize = 4096;
+/// Calls at different sizes and values that are followed.
+pub const CALLS_MAX: usize = 4096;
 
 impl Walk<'_> {
     fn run(&mut self) {
         while let Some((inst, known)) = self.work.pop() {
-            if self.seen.len() >= CALLS_MAX || !self.seen.insert((inst, known.clone())) {
+            if self.seen.contains(&(inst, known.clone())) {
                 continue;
             }
+            if self.seen.len() >= CALLS_MAX {
+                self.unfollowed.insert(inst);
+                continue;
+            }
+            self.seen.insert((inst, known.clone()));
             let mut next = vec![];
             each_expr_in(&self.program.insts[inst.0 as usize].body, &mut |e| {
-                if let TKind::Call { inst, args, .. } = &e.kind
-                    && self.leads.contains(inst)
-                {
-                    next.push((*inst, e.span, bind(self.callee(*inst), args, &known)));
+                if let Some(callee) = called(e).filter(|callee| self.leads.contains(callee)) {
+                    next.extend(self.call(inst, &known, e, callee));
                 }
             });
-            for (callee, span, bound) in next {
+            for (made, callee, span, bound) in next {
                 let f = self.callee(callee);
-                let lacks = open_dims(f).into_iter().filter(|v| !bound.sizes.contains_key(v));
-                let mut lacks: Vec<String> = lacks.map(|v| format!("the size {}", v.name)).collect();
-                lacks
-                    .extend(f.captures.iter().map(|l| format!("`{}`, which it captures", f.locals[l.0 as usize].name)));
+                let mut lacks = lacking(f, &bound);
+                lacks.extend(made.iter().flat_map(|m| m.types.iter()).flat_map(|(_, ty)| open_sizes(ty)));
+                lacks.dedup();
                 if f.budget.is_some() {
-                    self.met.push((callee, span, if lacks.is_empty() { Ok(bound.clone()) } else { Err(lacks) }));
+                    let known = if lacks.is_empty() { Ok(bound.clone()) } else { Err(lacks) };
+                    self.met.push(Met { inst: callee, span, made, known });
                 }
                 self.work.push((callee, bound));
             }
         }
         // In the order of the text, whatever way led there.
-        self.met.sort_by_key(|(_, span, _)| (span.item, span.start, span.end));
+        self.met.sort_by_key(|m| (m.span.item, m.span.start, m.span.end));
     }
 
     fn callee(&self, inst: InstId) -> &FnInst {
         &self.program.insts[inst.0 as usize]
     }
+
+    /// What a form calls, with what it is made of that, and what is known of the call.
+    fn call(
+        &self,
+        caller: InstId,
+        at: &KnownCall,
+        e: &TExpr,
+        callee: InstId,
+    ) -> Option<(Option<Made>, InstId, Span, KnownCall)> {
+        let f = self.callee(callee);
+        let plain = |types: Vec<Ty>| Some((None, callee, e.span, bind(f, &types, at)));
+        match &e.kind {
+            TKind::Call { args, .. } => {
+                let mut known = bind(f, &args.iter().map(|a| a.ty.clone()).collect::<Vec<_>>(), at);
+                let from = Caller { program: self.program, f: self.callee(caller), at };
+                for (local, arg) in f.params.iter().zip(args) {
+                    let name = &f.locals[local.0 as usize].name;
+                    known.with.extend(written_out(arg, &from).map(|text| (name.to_string(), text)));
+                }
+                Some((None, callee, e.span, known))
+            }
+            TKind::Scan { init, xs, .. } => plain(vec![init.ty.clone(), row(&xs.ty)]),
+            TKind::Fori { init, .. } => plain(vec![Ty::Int(None), init.ty.clone()]),
+            TKind::Derive { f: of, args } => {
+                let types: Vec<Ty> = args.iter().map(|a| a.ty.clone()).collect();
+                let known = bind(f, &behind(of, types.clone())?, at);
+                let TFunction::Derived { step, .. } = &**of else { return plain(types) };
+                // What holds values is planned as the function behind it.
+                let made = of.values().is_empty().then(|| {
+                    let count = f.params.len().max(1);
+                    let name =
+                        |i: usize| f.params.get(i % count).map_or("x".into(), |l| f.locals[l.0 as usize].name.clone());
+                    let types = types.iter().enumerate().map(|(i, ty)| (name(i), at_sizes(ty, at))).collect();
+                    Made { f: TFunction::clone(of), types, ret: at_sizes(&e.ty, at), what: name_of(step) }
+                });
+                Some((made, callee, e.span, known))
+            }
+            _ => None,
+        }
+    }
 }
 
-/// What a call says of the sizes and values of its callee, where `at` is what is known of the caller.
-fn bind(callee: &FnInst, args: &[TExpr], at: &KnownCall) -> KnownCall {
+/// What a call leaves open of its callee.
+fn lacking(f: &FnInst, known: &KnownCall) -> Vec<String> {
+    let lacks = open_dims(f).into_iter().filter(|v| !known.sizes.contains_key(v));
+    let captured = f.captures.iter().map(|l| format!("`{}`, which it captures", f.locals[l.0 as usize].name));
+    lacks.map(|v| format!("the size {}", v.name)).chain(captured).collect()
+}
+
+/// Sizes of an argument that are no numbers.
+fn open_sizes(ty: &Ty) -> Vec<String> {
+    let mut vars = BTreeSet::new();
+    each_dim(ty, &mut |dim| vars.extend(dim.vars()));
+    vars.into_iter().map(|v| format!("the size {}", v.name)).collect()
+}
+
+/// A type of a caller, with the sizes that are known of it.
+fn at_sizes(ty: &Ty, at: &KnownCall) -> Ty {
+    subst_ty(ty, &mut |v| at.sizes.get(v).map(|n| Size::constant(*n)))
+}
+
+/// What the types of arguments say of the sizes of their callee, where `at` is what is known of the caller.
+fn bind(callee: &FnInst, args: &[Ty], at: &KnownCall) -> KnownCall {
     let mut out = KnownCall::default();
-    for (local, arg) in callee.params.iter().zip(args) {
+    for (local, ty) in callee.params.iter().zip(args) {
         let var = &callee.locals[local.0 as usize];
-        let found = subst_ty(&arg.ty, &mut |v| at.sizes.get(v).map(|n| Size::constant(*n)));
+        let found = at_sizes(ty, at);
         let (mut names, mut numbers) = (vec![], vec![]);
         each_size(&var.ty, &mut |size| names.push(size.as_var().cloned()));
         each_size(&found, &mut |size| numbers.push(size.as_const()));
@@ -200,17 +324,6 @@ fn bind(callee: &FnInst, args: &[TExpr], at: &KnownCall) -> KnownCall {
             let mesh = if mesh.is_unknown() { at.mesh.clone() } else { Some(mesh) };
             out.mesh = out.mesh.or(mesh);
         }
-        out.with.extend(written_out(arg).map(|text| (var.name.to_string(), text)));
     }
     out
-}
-
-/// What is written out at a call, as `--with` takes it.
-fn written_out(arg: &TExpr) -> Option<String> {
-    Some(match &arg.kind {
-        TKind::Bool(b) => if *b { "True" } else { "False" }.into(),
-        TKind::Str(text) => text.to_string(),
-        TKind::List(items) => items.len().to_string(),
-        _ => return None,
-    })
 }

@@ -47,12 +47,15 @@ pub fn tried(checker: &Checker, f: &Function, bound: &Bound, p: &Planned) -> Tri
     if bound.what == What::Memory && checker.backend.memory().is_none() {
         tries.again(checker, p);
     }
-    if bound.what == What::Memory {
-        tries.checkpoint(checker, p);
-    }
-    tries.split(checker, p);
-    if tries.out.fit.len() < TOLD {
-        tries.smaller(checker, p);
+    // What is made of a function has the arguments of that.
+    if p.call.made.is_none() {
+        if bound.what == What::Memory {
+            tries.checkpoint(checker, p);
+        }
+        tries.split(checker, p);
+        if tries.out.fit.len() < TOLD {
+            tries.smaller(checker, p);
+        }
     }
     tries.out.fit.truncate(TOLD);
     tries.out
@@ -220,7 +223,10 @@ fn batches(p: &Planned) -> Vec<SizeVar> {
 
 /// What a call needs of everything that a budget bounds: `memory 1.5 MiB, tp 64 B`.
 pub fn amounts(bounds: &[Bound], needs: &Needs) -> String {
-    let amount = |b: &Bound| Some(format!("{} {}", b.what.name(), amount(&b.what, needs.of(&b.what)?.amount)));
+    let amount = |b: &Bound| {
+        let over = if b.what.hidden_axis().is_some() { "over " } else { "" };
+        Some(format!("{over}{} {}", b.what.name(), amount(&b.what, needs.of(&b.what)?.amount)))
+    };
     bounds.iter().filter_map(amount).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,6 +1,6 @@
 //! What is said about budgets.
 
-use super::calls::{Call, Function, Open};
+use super::calls::{CALLS_MAX, Call, Function, Open};
 use super::fixes::{Tried, amount, amounts, written};
 use super::needs::{Needs, Part};
 use super::{Checker, Planned, broken};
@@ -29,17 +29,40 @@ pub fn open(f: &Function, open: &Open) -> Diagnostic {
     let at = if open.span.is_none() { f.head } else { open.span };
     let d =
         Diagnostic::new(Code::E0803, at, format!("the budget of `{}` needs {what}, which only the run gives", f.name));
-    d.with_label(f.budget.span, "the budget")
-        .note("a call is planned before anything runs, at what is known of it then")
-        .help("write sizes as numbers in the signature, or compare them before the call: `assert x.shape[0] == 64`")
+    let mut d = d
+        .with_label(f.budget.span, "the budget")
+        .note("a call is planned before anything runs, at what is known of it then");
+    let is = |part: &str| open.what.iter().any(|w| w.starts_with(part));
+    if is("the size ") || open.what.is_empty() {
+        d = d.help(
+            "write sizes as numbers in the signature, or compare them before the call: `assert x.shape[0] == 64`",
+        );
+    }
+    if is("the length of ") {
+        d = d.help("write the list out where the function is called: `f([a, b])`");
+    }
+    if is("the value of ") {
+        d = d.help("write the value out where the function is called: `f(x, True)`");
+    }
+    if is("`") {
+        d = d.help("hand over as an argument what the function takes from around it");
+    }
+    d
 }
 
 /// W0801 for a function that nothing calls.
 pub fn uncalled(f: &Function) -> Diagnostic {
     let text = format!("the budget of `{}` is held against no call", f.name);
     Diagnostic::new(Code::W0801, f.budget.span, text)
-        .note("nothing calls the function itself, and its signature does not say all sizes")
-        .note("a derivative, a loop and `autodiff.vmap` of it are functions of their own")
+        .note("nothing calls the function, and its signature does not say all sizes")
+}
+
+/// W0801 for a function of which more calls lead to it than are followed.
+pub fn unfollowed(f: &Function) -> Diagnostic {
+    let text = format!("the budget of `{}` is not held against all calls", f.name);
+    Diagnostic::new(Code::W0801, f.budget.span, text)
+        .note(format!("more than {CALLS_MAX} different calls lead to it, and no more are followed"))
+        .help("give the budget to a function that is called with fewer sizes and values")
 }
 
 /// E0802 where nothing tells how long something takes.
@@ -100,12 +123,12 @@ pub fn over(f: &Function, bound: &Bound, p: &Planned, others: usize, tried: &Tri
         What::Step => "for a call".to_owned(),
         What::Axis(axis) => format!("over `{axis}`{where_}"),
     };
-    let text = format!(
-        "`{}` needs {} {of}, and its budget allows {}",
-        f.name,
-        exact(what, need.amount),
-        exact(what, bound.most)
-    );
+    let who = match &p.call.made {
+        Some(made) => format!("`{}` of `{}`", made.what, f.name),
+        None => format!("`{}`", f.name),
+    };
+    let text =
+        format!("{who} needs {} {of}, and its budget allows {}", exact(what, need.amount), exact(what, bound.most));
     let mut d = Diagnostic::new(Code::E0801, bound.span, text).here("allowed");
     if !p.call.span.is_none() {
         let sizes: Vec<String> = p.call.known.sizes.iter().map(|(v, n)| format!("{}={n}", v.name)).collect();
@@ -144,8 +167,7 @@ pub fn over(f: &Function, bound: &Bound, p: &Planned, others: usize, tried: &Tri
             None => "nothing that was tried makes it less".into(),
         });
     }
-    let name = what.name();
-    d.help(format!("allow what it needs: `{name}=\"{}\"`", written(what, need.amount)))
+    d.help(format!("allow what it needs: `{}`", what.written(&written(what, need.amount))))
 }
 
 /// `1.5 GiB (1610612736 bytes)`: in the unit and exactly.

@@ -131,3 +131,17 @@ pub fn held(held: Option<&Held>, sources: &SourceMap) -> Option<Value> {
     let values: Vec<Value> = holders(held, sources).into_iter().map(one).collect();
     Some(json!({"in_use": held.in_use, "seconds": held.at.as_secs_f64(), "holders": values}))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_counted_is_one_line() {
+        let may_not = "the system does not let programs count".to_owned();
+        let missing = NAMES.map(|name| (name, may_not.clone()));
+        let said = uncounted(&missing);
+        assert_eq!(said, format!("not counted: {}: {may_not}\n", NAMES.join(", ")));
+        assert_eq!(uncounted(&[]), "");
+    }
+}

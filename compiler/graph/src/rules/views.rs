@@ -46,6 +46,12 @@ pub const RULES: &[Rule] = &[
         apply: concat_one,
     },
     Rule {
+        name: "slice_concat",
+        doc: "a slice that lies in one of the tensors put together is one of that tensor",
+        class: Class::Exact,
+        apply: slice_concat,
+    },
+    Rule {
         name: "argreduce_equal",
         doc: "of equal elements the first is the largest",
         class: Class::Exact,
@@ -252,6 +258,27 @@ fn concat_one(_: &Graph, n: &Node) -> Option<Rewrite> {
         (Prim::Concat { .. }, [x]) => Some(Rewrite::Value(*x)),
         _ => None,
     }
+}
+
+fn slice_concat(g: &Graph, n: &Node) -> Option<Rewrite> {
+    let Prim::Slice { start, step } = &n.prim else { return None };
+    let whole = g.node(*n.operands.first()?);
+    let Prim::Concat { axis } = whole.prim else { return None };
+    let count = i64::try_from(*n.ty.shape.get(axis)?).ok().filter(|&count| count > 0)?;
+    let first = *start.get(axis)?;
+    let last = first.checked_add(step.get(axis)?.checked_mul(count - 1)?)?;
+    let mut begin = 0;
+    for &part in &whole.operands {
+        let end = begin + i64::try_from(*g.ty(part).shape.get(axis)?).ok()?;
+        if (begin..end).contains(&first) && (begin..end).contains(&last) {
+            let mut start = start.clone();
+            start[axis] = first - begin;
+            let prim = Prim::Slice { start, step: step.clone() };
+            return Some(Rewrite::Node(Node { prim, operands: vec![part], ..n.clone() }));
+        }
+        begin = end;
+    }
+    None
 }
 
 fn pad_none(_: &Graph, n: &Node) -> Option<Rewrite> {
