@@ -222,8 +222,20 @@ fn a_whole_program_is_tuned_and_later_runs_take_its_records() -> std::io::Result
     // Another size: other kernels.
     std::fs::write(dir.path().join("main.tsr"), PLAIN.replace("96", "80"))?;
     let other = run(dir.path(), &["tune", "main.tsr", "--check", "--explain"]);
-    assert!(other.code == 1 && other.out.contains("the nearest record has another sizes or dtypes"), "{}", other.out);
-    assert!(other.out.contains("stale    "), "{}", other.out);
+    assert!(other.code == 1 && other.out.contains("the nearest record has another size or dtype"), "{}", other.out);
+    assert!(other.out.contains("stale    ") && other.out.contains("another size or dtype\n"), "{}", other.out);
+    // Tuned again, and rid of what is of no use.
+    let again = run(dir.path(), &["tune", "main.tsr", "--samples", "2", "--prune"]);
+    assert!(again.code == 0 && again.out.contains("removed  "), "{}{}", again.out, again.err);
+    assert_eq!(run(dir.path(), &check).code, 0);
+    let gpu = run(dir.path(), &["tune", "--target", "amdgpu", "main.tsr"]);
+    assert!(gpu.code != 0 && gpu.err.contains("E0606"), "{}{}", gpu.out, gpu.err);
+    // A file of a later version is nobody's to write.
+    let later = text.replace("\"version\": 2", "\"version\": 3");
+    std::fs::write(&kept, &later)?;
+    let left = run(dir.path(), &["tune", "main.tsr", "--samples", "2"]);
+    assert!(left.err.contains("is of another version, and is left as it is"), "{}{}", left.out, left.err);
+    assert_eq!(std::fs::read_to_string(&kept)?, later);
     Ok(())
 }
 

@@ -172,6 +172,9 @@ pub struct Search {
     /// Measure nothing, and end with an error where a kernel has no record
     #[arg(long, conflicts_with = "check")]
     pub frozen: bool,
+    /// Remove the records of this machine that no kernel of the program asks for
+    #[arg(long, conflicts_with_all = ["check", "frozen"])]
+    pub prune: bool,
     /// Show the schedule of each kernel, and what keeps the nearest record from one that has none
     #[arg(long)]
     pub explain: bool,

@@ -30,6 +30,7 @@ const ROUNDS_MAX: usize = 7;
 pub const SMALL_NS: f64 = 15_000.0;
 /// The part of the samples that is chosen before anything is measured.
 const PLANNED: f64 = 0.6;
+const PLANNED_MAX: usize = 100;
 /// Schedules that are measured together at the end, besides the best one.
 const FINALISTS: usize = 8;
 /// Over the best sample, what a schedule costs that may still be in the last round.
@@ -88,7 +89,7 @@ pub fn search(
     };
     let mut model = Surrogate::over(grid);
     model.observe(0, 0.0);
-    let planned = (f64::from(effort.samples) * PLANNED) as usize;
+    let planned = ((f64::from(effort.samples) * PLANNED) as usize).min(PLANNED_MAX);
     let planned: Vec<usize> = first.iter().copied().filter(|p| *p != 0).chain(model.plan(planned, &fits)).collect();
     // By point: the logarithm of what it costs over what the start does. In the order in which they are preferred.
     let mut measured: Vec<(usize, f64)> = vec![(0, 0.0)];
@@ -105,7 +106,8 @@ pub fn search(
         }
         out.samples += 1;
         let candidate = at(point);
-        let Some((cost, beside)) = bench.beside(&candidate, start) else {
+        let costs = bench.beside(&candidate, start).filter(|(a, b)| (a / b).is_normal() && *a > 0.0);
+        let Some((cost, beside)) = costs else {
             model.exclude(point);
             continue;
         };

@@ -50,6 +50,14 @@ pub fn tune(setup: &Setup, asked: &Asked) -> u8 {
     let autotune = Autotune { cache: cache.as_str().into(), objective: search.objective, samples: search.samples };
     let frozen = search.check || search.frozen;
     backend.set_tuning(Tuning { others: Some(autotune), search_others: true, frozen });
+    if !backend.is_timed() {
+        let target = setup.limits().target;
+        return refuse(Diagnostic::new(
+            Code::E0606,
+            Span::NONE,
+            format!("kernels for `{target}` are not tuned: a search measures kernels of the processor only"),
+        ));
+    }
     let backend = Rc::new(backend);
     let program = match crate::program::start(setup, &mut session, &ready, backend.clone(), pool, reports.clone()) {
         Ok(program) => program,
@@ -61,6 +69,14 @@ pub fn tune(setup: &Setup, asked: &Asked) -> u8 {
     let stop = session.run(&program);
     let code = crate::program::finish(setup, stop, &ready, &reports);
     let report = Outcomes::of(&backend, &cache, search);
+    if search.prune
+        && code == 0
+        && !report.stale.is_empty()
+        && let Err(e) = backend.records().remove(&cache, &report.stale)
+    {
+        let text = format!("{} cannot be written: {e}", backend.records().path(&cache).display());
+        return refuse(Diagnostic::new(Code::E0606, Span::NONE, text));
+    }
     let above = |k: &Tuned| matches!(&k.status, Status::Searched(r) if is_above(r));
     if report.kernels.iter().any(above)
         && let Ok(tool) = std::env::current_exe()
@@ -97,8 +113,9 @@ impl Outcomes {
         let kernels = backend.tuned();
         let all = backend.records().all(cache);
         let ours = |r: &&Record| {
-            let here = kernels.first().is_some_and(|k| k.sought.same_machine(&r.of));
-            here && r.of.objective == search.objective.name() && !kernels.iter().any(|k| k.sought == r.of)
+            backend.is_here(&r.of)
+                && r.of.objective == search.objective.name()
+                && !kernels.iter().any(|k| k.sought == r.of)
         };
         let stale = all.iter().filter(ours).cloned().collect();
         Outcomes { kernels, stale, all }
@@ -141,7 +158,8 @@ impl Outcomes {
         }
         for r in &self.stale {
             let why = self.outdated(r);
-            text += &format!("stale    {} ({}): {why}\n", r.of.operator, r.of.operands.join(", "));
+            let what = if search.prune { "removed " } else { "stale   " };
+            text += &format!("{what} {} ({}): {why}\n", r.of.operator, r.of.operands.join(", "));
         }
         let of = |which: fn(&Status) -> bool| self.that_are(which);
         let searched = of(|s| matches!(s, Status::Searched(_)));

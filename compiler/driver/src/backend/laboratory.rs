@@ -5,6 +5,7 @@ pub mod energy;
 use super::{Backend, buf_type, launch};
 use crate::tune::{Bench, RUNS, WARM_UPS, median, records};
 use std::rc::Rc;
+use std::sync::Barrier;
 use std::time::Instant;
 use tessera_abi::plan::{BufRef, Output, Plan, ScalarRef, Step, StepOrigin};
 use tessera_base::DType;
@@ -23,6 +24,8 @@ const HOPELESS: f64 = 1.5;
 const LEAST_NS: f64 = 50_000.0;
 /// The same of energy, whose counters move a thousand times a second.
 const LEAST_ENERGY_NS: f64 = 30e6;
+/// The same of calls of all threads at once.
+const LEAST_AT_ONCE_NS: f64 = 2e6;
 /// Compilations that a time to compile is the median of.
 const COMPILATIONS: usize = 3;
 /// Scratch below which schedules are alike.
@@ -177,19 +180,26 @@ impl<'b> Laboratory<'b> {
         Some(begin.elapsed().as_nanos() as f64)
     }
 
-    /// Nanoseconds of a call where each thread makes its own.
+    /// Nanoseconds of a call where each thread makes its own. Threads start together, each after a call to warm up, so that
+    /// starting them is no part of it.
     fn at_once(&self, sample: &Sample) -> Option<f64> {
-        let (plan, calls) = (&sample.plan, sample.calls);
-        let begin = Instant::now();
-        let done = std::thread::scope(|scope| {
-            let call = |caller: &'_ Caller| {
-                let mut work = Workspace::default();
-                (0..calls).all(|_| execute(plan, caller.args.clone(), &*caller.pool, &mut work).is_ok())
-            };
-            let threads: Vec<_> = self.callers.iter().map(|caller| scope.spawn(move || call(caller))).collect();
-            threads.into_iter().all(|t| t.join().unwrap_or(false))
+        let plan = &sample.plan;
+        let calls = ((LEAST_AT_ONCE_NS / sample.quickest.max(1.0)).ceil().clamp(1.0, 1e6)) as usize;
+        let together = Barrier::new(self.callers.len());
+        let call = |caller: &Caller| {
+            let mut work = Workspace::default();
+            let mut once = || execute(plan, caller.args.clone(), &*caller.pool, &mut work).is_ok();
+            let warm = once();
+            together.wait();
+            let begin = Instant::now();
+            (warm && (0..calls).all(|_| once())).then(|| begin.elapsed().as_nanos() as f64)
+        };
+        let times: Option<Vec<f64>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = self.callers.iter().map(|caller| scope.spawn(|| call(caller))).collect();
+            threads.into_iter().map(|t| t.join().ok().flatten()).collect()
         });
-        done.then(|| begin.elapsed().as_nanos() as f64 / (calls * self.callers.len()) as f64)
+        let slowest = times?.into_iter().fold(0.0, f64::max);
+        Some(slowest / (calls * self.callers.len()) as f64)
     }
 
     /// Bytes that a schedule needs beside its operands: between its kernels, and for each thread.
@@ -226,7 +236,8 @@ impl Bench for Laboratory<'_> {
     fn beside(&mut self, candidate: &Schedule, best: &Schedule) -> Option<(f64, f64)> {
         let best = self.sample(best)?;
         let candidate = self.sample(candidate)?;
-        if self.is_timed() && candidate.quickest > best.quickest * HOPELESS {
+        // Of other objectives the time of a call on all threads says little.
+        if self.objective == Objective::Latency && candidate.quickest > best.quickest * HOPELESS {
             return Some((candidate.quickest, best.quickest));
         }
         let (mut costs, mut beside) = (vec![], vec![]);

@@ -76,8 +76,13 @@ impl Backend {
         if !self.records.is_there(&cache) {
             return;
         }
+        // Records of other machines do not say what is to be small on this one, unless there are no others: that is told.
         let all = self.records.all(&cache);
-        let objective = Objective::ALL.into_iter().find(|o| all.iter().any(|r| r.of.objective == o.name()));
+        let named = |o: &Objective, ours: bool| {
+            all.iter().any(|r| r.of.objective == o.name() && (!ours || self.is_here(&r.of)))
+        };
+        let here = Objective::ALL.into_iter().find(|o| named(o, true));
+        let objective = here.or_else(|| Objective::ALL.into_iter().find(|o| named(o, false)));
         let others = objective.map(|objective| Autotune { objective, ..Autotune::kept_as(cache) });
         self.tuning = Tuning { others, ..Tuning::default() };
     }
@@ -97,16 +102,33 @@ impl Backend {
         self.tuned.borrow().clone()
     }
 
+    /// What of a record is the same for all kernels: architecture and machine.
+    fn here(&self) -> (String, String) {
+        let architecture = format!("{} {}", self.target.limits().target, short(&self.target.fingerprint()));
+        (architecture, short(&format!("{:?}", self.machine)))
+    }
+
+    /// Whether a record is of this machine and number of threads.
+    pub fn is_here(&self, of: &Sought) -> bool {
+        let (architecture, machine) = self.here();
+        (&of.architecture, &of.machine, of.threads) == (&architecture, &machine, self.pool.threads())
+    }
+
+    /// Whether kernels are measured here at all; they are on the processor.
+    pub fn is_timed(&self) -> bool {
+        self.target.is_timed()
+    }
+
     /// Everything that decides which schedule of a kernel is best.
     fn sought(&self, graph: &Graph, group: &Group, s: &Schedule, objective: Objective) -> Sought {
-        let short = |text: &str| blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
+        let (architecture, machine) = self.here();
         Sought {
             operator: kernel_name(graph, group),
             operands: s.operands.iter().map(|o| format!("{} {}", o.elems, o.dtype)).collect(),
             objective: objective.name().into(),
             policy: policy_name(graph, group),
-            architecture: format!("{} {}", self.target.limits().target, short(&self.target.fingerprint())),
-            machine: short(&format!("{:?}", self.machine)),
+            architecture,
+            machine,
             threads: self.pool.threads(),
             compiler: env!("CARGO_PKG_VERSION").into(),
             body: short(&schedule::text::print(s)),
@@ -143,10 +165,14 @@ impl Backend {
             let Some(start) = &p.start else { continue };
             let Some((asked, search)) = self.asked(graph, &p.group) else { continue };
             let sought = self.sought(graph, &p.group, start, asked.objective);
-            let status = match self.records.find(&asked.cache, &sought) {
+            let fits = |r: &Record| records::with_directives(start, &r.directives).is_some();
+            let status = match self.records.find(&asked.cache, &sought).filter(fits) {
                 Some(record) => Status::Found(record),
-                None if self.tuning.frozen || !search => Status::Missing,
-                None => self.searched(graph, p, &asked, &sought),
+                None => match self.unmeasured(graph, &p.group, asked.objective) {
+                    Some(why) => Status::Left(why),
+                    None if self.tuning.frozen || !search => Status::Missing,
+                    None => self.searched(graph, p, &asked, &sought),
+                },
             };
             if let Status::Searched(record) | Status::Found(record) = &status
                 && let Some(best) = records::with_directives(start, &record.directives)
@@ -165,9 +191,6 @@ impl Backend {
     /// The record of a kernel that had none, by a search of this process or of another one.
     fn searched(&self, graph: &Graph, p: &Planned, asked: &Autotune, sought: &Sought) -> Status {
         let Some(start) = &p.start else { return Status::Missing };
-        if let Some(why) = self.unmeasured(graph, &p.group, asked.objective) {
-            return Status::Left(why);
-        }
         let lease = match self.records.turn(&asked.cache, sought, &|| self.pool.is_interrupted()) {
             Turn::Found(record) => return Status::Found(*record),
             Turn::Nobody => return Status::Missing,
@@ -194,7 +217,8 @@ impl Backend {
             start: found.start_cost as u64,
             best: found.best_cost as u64,
             limit: limit.into(),
-            roof: roof as u64,
+            // What was measured of the machine may be too little.
+            roof: roof.min(found.best_cost) as u64,
         };
         self.records.add(&asked.cache, record.clone());
         drop(lease);
@@ -251,6 +275,10 @@ impl Backend {
             false => ("memory", memory),
         }
     }
+}
+
+fn short(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
 }
 
 /// Takes a schedule for a group, and for those that share its kernels.

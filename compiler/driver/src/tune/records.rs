@@ -19,10 +19,14 @@ use tessera_runtime::io::sandbox;
 /// The first line of a file and the last one; another first line is that of another version.
 const FIRST: &str = "{\"version\": 2, \"records\": [";
 const LAST: &str = "{}]}";
+/// Vectors of a register tile at most.
+const REGISTERS_MAX: u32 = 64;
 /// Between two looks at a lease that another process has.
 const LOOK: Duration = Duration::from_millis(20);
 /// A lease that is held for longer is not waited for: its process may be stopped.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// From when on it is told that a lease is waited for.
+const QUIETLY: Duration = Duration::from_secs(3);
 /// Records of other sizes that a search begins with.
 const NEAR: usize = 2;
 
@@ -83,16 +87,18 @@ impl Record {
 impl Sought {
     /// What keeps a record from being the one that is sought.
     pub fn differs(&self, other: &Sought) -> Vec<&'static str> {
+        let sized = self.operands != other.operands;
         [
             ("operator", self.operator != other.operator),
-            ("sizes or dtypes", self.operands != other.operands),
+            ("size or dtype", sized),
             ("objective", self.objective != other.objective),
             ("policy", self.policy != other.policy),
             ("architecture", self.architecture != other.architecture),
             ("vectors or caches of the machine", self.machine != other.machine),
             ("number of threads", self.threads != other.threads),
             ("version of the compiler", self.compiler != other.compiler),
-            ("body of the kernel, or what the cost model makes of it", self.body != other.body),
+            // The body has the sizes.
+            ("body, or start of the cost model", self.body != other.body && !sized),
         ]
         .into_iter()
         .filter_map(|(what, differs)| differs.then_some(what))
@@ -126,6 +132,8 @@ impl Sought {
 struct Known {
     records: BTreeMap<Sought, Record>,
     stamp: Option<(SystemTime, u64)>,
+    /// Nothing can be said of it, and it is not to be written.
+    foreign: bool,
 }
 
 /// Who searches.
@@ -146,12 +154,15 @@ pub struct Records {
     lasting: Cell<bool>,
     read: RefCell<BTreeMap<String, Known>>,
     warned: RefCell<BTreeSet<&'static str>>,
+    /// Files whose lease is waited for no more, and of which it was told that they are waited for.
+    impatient: RefCell<BTreeSet<String>>,
+    told: RefCell<BTreeSet<String>>,
 }
 
 impl Records {
     pub fn new(dir: PathBuf, quiet: bool) -> Records {
-        let (read, warned) = (RefCell::default(), RefCell::default());
-        Records { dir, quiet, lasting: Cell::new(false), read, warned }
+        let (read, warned, lasting) = (RefCell::default(), RefCell::default(), Cell::new(false));
+        Records { dir, quiet, lasting, read, warned, impatient: RefCell::default(), told: RefCell::default() }
     }
 
     /// What is found is kept whatever becomes of the files that the program writes.
@@ -183,13 +194,15 @@ impl Records {
             Err(e) => {
                 if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) {
                     self.warn("read", &format!("{} cannot be read ({e}); its kernels are not tuned", path.display()));
+                    return Known { foreign: true, ..Known::default() };
                 }
                 return Known::default();
             }
         };
-        let mut out = Known { records: BTreeMap::new(), stamp };
+        let mut out = Known { records: BTreeMap::new(), stamp, foreign: false };
         if text.starts_with("{\"version\": ") && !text.starts_with(FIRST) {
-            self.warn("version", &format!("{} is of another version; its kernels are tuned again", path.display()));
+            self.warn("version", &format!("{} is of another version, and is left as it is", path.display()));
+            out.foreign = true;
             return out;
         }
         let whole = text.starts_with(FIRST) && text.trim_end().ends_with(LAST);
@@ -281,7 +294,8 @@ impl Records {
                 return Turn::Nobody;
             }
         };
-        let since = Instant::now();
+        let mut since = Instant::now();
+        let mut stamp = None;
         loop {
             let held = match lock.try_lock() {
                 Ok(()) => true,
@@ -291,17 +305,32 @@ impl Records {
                     return Turn::Nobody;
                 }
             };
-            if let Some(found) = self.with(cache, true, |known| known.records.get(sought).cloned()) {
+            let (found, now, foreign) =
+                self.with(cache, true, |known| (known.records.get(sought).cloned(), known.stamp, known.foreign));
+            if let Some(found) = found {
                 return Turn::Found(Box::new(found));
+            }
+            if foreign || self.impatient.borrow().contains(cache) {
+                return Turn::Nobody;
+            }
+            // Who finds something is at work.
+            if now != stamp {
+                (since, stamp) = (Instant::now(), now);
             }
             match held {
                 true => return Turn::Ours(Some(lock)),
                 false if ended() => return Turn::Nobody,
                 false if since.elapsed() > PATIENCE => {
                     self.warn("lease", &format!("another process holds `{cache}.lock`; kernels are not tuned"));
+                    self.impatient.borrow_mut().insert(cache.to_owned());
                     return Turn::Nobody;
                 }
-                false => std::thread::sleep(LOOK),
+                false => {
+                    if since.elapsed() > QUIETLY && !self.quiet && self.told.borrow_mut().insert(cache.to_owned()) {
+                        eprintln!("waiting for another process that tunes `{cache}`");
+                    }
+                    std::thread::sleep(LOOK);
+                }
             }
         }
     }
@@ -312,16 +341,30 @@ impl Records {
             let path = self.path(cache);
             let mut all = self.load(cache).records;
             all.insert(record.of.clone(), record.clone());
-            let mut lines: Vec<String> = all.values().map(|r| r.line() + ",\n").collect();
-            lines.sort();
-            let text = format!("{FIRST}\n{}{LAST}\n", lines.concat());
-            let written = replace(&path, Durability::Cached, |e| e, |out| out.write_all(text.as_bytes()));
-            if let Err(e) = written {
+            if let Err(e) = written(&path, &all) {
                 self.warn("write", &format!("what tuning found cannot be kept: {}: {e}", path.display()));
             }
         }
         self.with(cache, false, |known| known.records.insert(record.of.clone(), record));
     }
+
+    /// Takes records out of a file; those that other processes add meanwhile stay.
+    pub fn remove(&self, cache: &str, which: &[Record]) -> std::io::Result<()> {
+        let lock = File::options().create(true).append(true).open(self.dir.join(format!("{cache}.lock")))?;
+        lock.lock()?;
+        let mut all = self.load(cache).records;
+        which.iter().for_each(|r| drop(all.remove(&r.of)));
+        written(&self.path(cache), &all)?;
+        self.read.borrow_mut().remove(cache);
+        Ok(())
+    }
+}
+
+fn written(path: &Path, records: &BTreeMap<Sought, Record>) -> std::io::Result<()> {
+    let mut lines: Vec<String> = records.values().map(|r| r.line() + ",\n").collect();
+    lines.sort();
+    let text = format!("{FIRST}\n{}{LAST}\n", lines.concat());
+    replace(path, Durability::Cached, |e| e, |out| out.write_all(text.as_bytes()))
 }
 
 /// The name of the file of a program's records.
@@ -349,7 +392,9 @@ pub fn with_directives(s: &Schedule, lines: &[String]) -> Option<Schedule> {
     let (body, _) = text.rsplit_once("\n}, {")?;
     let read = schedule::text::parse(&format!("{body}\n}}, {{\n{}\n}})", lines.join("\n"))).ok()?;
     let new = Schedule { directives: read.directives, ..s.clone() };
-    schedule::verify::verify(&new).is_ok().then_some(new)
+    // No search tries register tiles that no processor has room for, which take long to compile.
+    let large = |d: &Directive| matches!(d, Directive::Registers { rows, vectors } if rows * vectors > REGISTERS_MAX);
+    (!new.directives.iter().any(large) && schedule::verify::verify(&new).is_ok()).then_some(new)
 }
 
 #[cfg(test)]
