@@ -135,8 +135,8 @@ fn of_sixty_four_processes_one_searches_and_killed_ones_damage_nothing() -> std:
     std::fs::write(dir.path().join("main.tsr"), short)?;
     let mut all: Vec<Child> = (0..64).map(|_| start(dir.path())).collect::<Result<_, _>>()?;
     // Early on, when one of them searches; it may be any of them.
-    for killed in 0..16 {
-        all[killed].kill()?;
+    for killed in all.iter_mut().take(16) {
+        killed.kill()?;
         std::thread::sleep(Duration::from_millis(60));
     }
     let (mut outs, mut tuned) = (vec![], vec![]);

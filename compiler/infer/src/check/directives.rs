@@ -296,7 +296,7 @@ fn autotune(e: &Expr) -> Result<Autotune, Box<Diagnostic>> {
             "samples" => out.samples = samples(value)?,
             other => {
                 let text = format!("`@op.autotune` has no parameter `{other}`");
-                let near = tessera_base::nearest(other, ["cache", "objective", "samples"].into_iter());
+                let near = tessera_base::nearest(other, ["cache", "objective", "samples"]);
                 let help = near.map_or_else(|| help.to_owned(), |n| format!("did you mean `{n}`?"));
                 return Err(Box::new(Diagnostic::new(Code::E0105, name.span, text).help(help)));
             }
