@@ -56,8 +56,11 @@ fn edited(text: &str, edits: &Value) -> String {
     let mut edits = edits.as_array().cloned().unwrap_or_default();
     edits.sort_by_key(|e| std::cmp::Reverse(byte(&e["range"]["start"])));
     let mut out = text.to_owned();
+    let mut next = text.len();
     for e in edits {
         let range = byte(&e["range"]["start"])..byte(&e["range"]["end"]);
+        assert!(range.end <= next, "edits may not overlap: {e}");
+        next = range.start;
         out.replace_range(range, e["newText"].as_str().expect("a text"));
     }
     out

@@ -95,7 +95,8 @@ impl Checker<'_> {
     /// What is wrong with the budget of one function, and what of it is not checked.
     fn function(&self, f: &Function) -> Vec<Diagnostic> {
         let unfollowed = f.unfollowed.then(|| told::unfollowed(f));
-        self.wrong(f).into_iter().chain(unfollowed).collect()
+        let unheld = f.unheld.as_ref().map(|open| told::unheld(f, open));
+        self.wrong(f).into_iter().chain(unheld).chain(unfollowed).collect()
     }
 
     fn wrong(&self, f: &Function) -> Vec<Diagnostic> {
@@ -106,15 +107,18 @@ impl Checker<'_> {
             return vec![told::open(f, open)];
         }
         if f.calls.is_empty() {
-            return if f.unfollowed { vec![] } else { vec![told::uncalled(f)] };
+            return if f.unfollowed || f.unheld.is_some() { vec![] } else { vec![told::uncalled(f)] };
         }
         if let Some(bound) = f.budget.bounds.iter().find(|b| b.what == What::Step && self.clock.is_none()) {
             return vec![told::no_clock(bound)];
         }
-        let mut planned = vec![];
+        let (mut planned, mut unheld) = (vec![], None);
         for call in &f.calls {
             match self.plan(f, call) {
                 Ok(p) => planned.push(p),
+                Err(d) if call.by_other && d.code == Code::E0803 => {
+                    unheld.get_or_insert_with(|| told::unplanned(f, call, &d));
+                }
                 Err(d) => return vec![*d],
             }
         }
@@ -122,7 +126,7 @@ impl Checker<'_> {
         if let Some(d) = planned.iter().find_map(wrong) {
             return vec![d];
         }
-        f.budget.bounds.iter().filter_map(|b| self.bound(f, b, &planned)).collect()
+        f.budget.bounds.iter().filter_map(|b| self.bound(f, b, &planned)).chain(unheld).collect()
     }
 
     fn plan<'f>(&self, f: &Function, call: &'f Call) -> Result<Planned<'f>, Box<Diagnostic>> {

@@ -51,12 +51,9 @@ pub fn tune(setup: &Setup, asked: &Asked) -> u8 {
     let frozen = search.check || search.frozen;
     backend.set_tuning(Tuning { others: Some(autotune), search_others: true, frozen });
     if !backend.is_timed() {
-        let target = setup.limits().target;
-        return refuse(Diagnostic::new(
-            Code::E0606,
-            Span::NONE,
-            format!("kernels for `{target}` are not tuned: a search measures kernels of the processor only"),
-        ));
+        let text = "a search measures kernels of the processor only";
+        let help = "leave out `--target` and `--checked`";
+        return refuse(Diagnostic::new(Code::E0606, Span::NONE, text).help(help));
     }
     let backend = Rc::new(backend);
     let program = match crate::program::start(setup, &mut session, &ready, backend.clone(), pool, reports.clone()) {

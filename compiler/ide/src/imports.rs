@@ -75,7 +75,11 @@ pub fn after_moving(cx: &Analysis, file: FileId, moved: &dyn Fn(&Path) -> PathBu
                 out.push((import.place, format!("{module} as {old}")));
                 continue;
             }
-            out.extend(written_out(cx, &import, file).into_iter().map(|place| (place, module.clone())));
+            // What a statement takes from a folder is decided there.
+            let decided =
+                |p: &Place| from_folders.iter().any(|f| f.statement.start <= p.start && p.end <= f.statement.end);
+            let written = written_out(cx, &import, file).into_iter().filter(|p| !decided(p));
+            out.extend(written.map(|place| (place, module.clone())));
         }
         out.push((import.place, module));
     }

@@ -24,6 +24,8 @@ pub struct Function {
     pub calls: Vec<Call>,
     /// A call of which something is not known.
     pub open: Option<Open>,
+    /// The same of a use by a derivative, a loop or `vmap`.
+    pub unheld: Option<Open>,
     /// More calls lead to it than are followed.
     pub unfollowed: bool,
 }
@@ -44,6 +46,8 @@ pub struct Call {
     pub made: Option<Made>,
     /// Where it stands; none where the signature itself says all.
     pub span: Span,
+    /// It is a use by a derivative, a loop or `vmap`, or behind one.
+    pub by_other: bool,
 }
 
 /// What is made of a function (its derivative, say), where it is called.
@@ -78,7 +82,16 @@ pub fn functions(program: &Program) -> Vec<Function> {
             && !out.iter().any(|other| other.head == f.span)
         {
             let (name, effect, head) = (f.name.clone(), f.effect.clone(), f.span);
-            out.push(Function { name, budget, effect, head, calls: vec![], open: None, unfollowed: false });
+            out.push(Function {
+                name,
+                budget,
+                effect,
+                head,
+                calls: vec![],
+                open: None,
+                unheld: None,
+                unfollowed: false,
+            });
         }
     }
     if out.is_empty() {
@@ -93,10 +106,10 @@ pub fn functions(program: &Program) -> Vec<Function> {
         unfollowed: BTreeSet::new(),
     };
     if let Some(entry) = program.entry {
-        walk.work.push((entry, KnownCall::default()));
+        walk.work.push((entry, KnownCall::default(), false));
     }
     walk.run();
-    for Met { inst, span, made, known } in walk.met {
+    for Met { inst, span, made, known, by_other } in walk.met {
         let head = program.insts[inst.0 as usize].span;
         let Some(f) = out.iter_mut().find(|f| f.head == head) else { continue };
         let is_like = |c: &Call, known: &KnownCall| {
@@ -108,7 +121,11 @@ pub fn functions(program: &Program) -> Vec<Function> {
         };
         match known {
             Ok(known) if f.calls.iter().any(|c| is_like(c, &known)) => {}
-            Ok(known) => f.calls.push(Call { inst, known, made, span }),
+            Ok(known) => f.calls.push(Call { inst, known, made, span, by_other }),
+            // What a loop or a derivative hands over cannot be written out.
+            Err(what) if by_other => {
+                f.unheld.get_or_insert(Open { span, what });
+            }
             Err(what) => {
                 f.open.get_or_insert(Open { span, what });
             }
@@ -119,7 +136,7 @@ pub fn functions(program: &Program) -> Vec<Function> {
         let head = program.insts[inst.0 as usize].span;
         out.iter_mut().filter(|f| f.head == head).for_each(|f| f.unfollowed = true);
     }
-    for f in out.iter_mut().filter(|f| f.calls.is_empty() && f.open.is_none()) {
+    for f in out.iter_mut().filter(|f| f.calls.is_empty() && f.open.is_none() && f.unheld.is_none()) {
         f.calls.extend(at_signature(program, f.head));
     }
     out
@@ -142,7 +159,7 @@ fn at_signature(program: &Program, head: Span) -> Option<Call> {
         });
         known.mesh.as_ref()?;
     }
-    Some(Call { inst: InstId(at as u32), known, made: None, span: Span::NONE })
+    Some(Call { inst: InstId(at as u32), known, made: None, span: Span::NONE, by_other: false })
 }
 
 /// Size variables in dims of parameters.
@@ -194,6 +211,7 @@ struct Met {
     made: Option<Made>,
     /// What the call says, or what it leaves open.
     known: Result<KnownCall, Vec<String>>,
+    by_other: bool,
 }
 
 /// The way from the program's first line through all calls that lead to a budget.
@@ -201,7 +219,8 @@ struct Walk<'p> {
     program: &'p Program,
     leads: BTreeSet<InstId>,
     seen: BTreeSet<(InstId, KnownCall)>,
-    work: Vec<(InstId, KnownCall)>,
+    /// With whether the way there leads through a derivative, a loop or `vmap`.
+    work: Vec<(InstId, KnownCall, bool)>,
     /// Calls of functions with budgets.
     met: Vec<Met>,
     /// Functions with calls that are too many.
@@ -213,7 +232,7 @@ pub const CALLS_MAX: usize = 4096;
 
 impl Walk<'_> {
     fn run(&mut self) {
-        while let Some((inst, known)) = self.work.pop() {
+        while let Some((inst, known, by_other)) = self.work.pop() {
             if self.seen.contains(&(inst, known.clone())) {
                 continue;
             }
@@ -225,19 +244,20 @@ impl Walk<'_> {
             let mut next = vec![];
             each_expr_in(&self.program.insts[inst.0 as usize].body, &mut |e| {
                 if let Some(callee) = called(e).filter(|callee| self.leads.contains(callee)) {
-                    next.extend(self.call(inst, &known, e, callee));
+                    let by_other = by_other || !matches!(e.kind, TKind::Call { .. });
+                    next.extend(self.call(inst, &known, e, callee).map(|call| (call, by_other)));
                 }
             });
-            for (made, callee, span, bound) in next {
+            for ((made, callee, span, bound), by_other) in next {
                 let f = self.callee(callee);
                 let mut lacks = lacking(f, &bound);
                 lacks.extend(made.iter().flat_map(|m| m.types.iter()).flat_map(|(_, ty)| open_sizes(ty)));
                 lacks.dedup();
                 if f.budget.is_some() {
                     let known = if lacks.is_empty() { Ok(bound.clone()) } else { Err(lacks) };
-                    self.met.push(Met { inst: callee, span, made, known });
+                    self.met.push(Met { inst: callee, span, made, known, by_other });
                 }
-                self.work.push((callee, bound));
+                self.work.push((callee, bound, by_other));
             }
         }
         // In the order of the text, whatever way led there.
@@ -246,6 +266,17 @@ impl Walk<'_> {
 
     fn callee(&self, inst: InstId) -> &FnInst {
         &self.program.insts[inst.0 as usize]
+    }
+
+    /// What is known of a call, with the values that are written out where it stands. Of what is made of a function the first
+    /// arguments are those of the function.
+    fn handed(&self, caller: InstId, f: &FnInst, at: &KnownCall, mut known: KnownCall, args: &[TExpr]) -> KnownCall {
+        let from = Caller { program: self.program, f: self.callee(caller), at };
+        for (local, arg) in f.params.iter().zip(args) {
+            let name = &f.locals[local.0 as usize].name;
+            known.with.extend(written_out(arg, &from).map(|text| (name.to_string(), text)));
+        }
+        known
     }
 
     /// What a form calls, with what it is made of that, and what is known of the call.
@@ -260,19 +291,15 @@ impl Walk<'_> {
         let plain = |types: Vec<Ty>| Some((None, callee, e.span, bind(f, &types, at)));
         match &e.kind {
             TKind::Call { args, .. } => {
-                let mut known = bind(f, &args.iter().map(|a| a.ty.clone()).collect::<Vec<_>>(), at);
-                let from = Caller { program: self.program, f: self.callee(caller), at };
-                for (local, arg) in f.params.iter().zip(args) {
-                    let name = &f.locals[local.0 as usize].name;
-                    known.with.extend(written_out(arg, &from).map(|text| (name.to_string(), text)));
-                }
-                Some((None, callee, e.span, known))
+                let known = bind(f, &args.iter().map(|a| a.ty.clone()).collect::<Vec<_>>(), at);
+                Some((None, callee, e.span, self.handed(caller, f, at, known, args)))
             }
             TKind::Scan { init, xs, .. } => plain(vec![init.ty.clone(), row(&xs.ty)]),
             TKind::Fori { init, .. } => plain(vec![Ty::Int(None), init.ty.clone()]),
             TKind::Derive { f: of, args } => {
                 let types: Vec<Ty> = args.iter().map(|a| a.ty.clone()).collect();
                 let known = bind(f, &behind(of, types.clone())?, at);
+                let known = self.handed(caller, f, at, known, args);
                 let TFunction::Derived { step, .. } = &**of else { return plain(types) };
                 // What holds values is planned as the function behind it.
                 let made = of.values().is_empty().then(|| {

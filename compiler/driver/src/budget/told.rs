@@ -19,13 +19,34 @@ pub fn of_host(f: &Function, why: &str, span: Span) -> Diagnostic {
         .help("move the tensor code into a function of its own, and give that the budget")
 }
 
-/// E0803 for a call of which something is not known.
-pub fn open(f: &Function, open: &Open) -> Diagnostic {
-    let what = match &open.what[..] {
+/// What is not known, in words.
+fn listed(open: &Open) -> String {
+    match &open.what[..] {
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
         [] => "something".into(),
-    };
+    }
+}
+
+/// W0801 for a use by a derivative, a loop or `vmap` of which something is not known.
+pub fn unheld(f: &Function, open: &Open) -> Diagnostic {
+    let at = if open.span.is_none() { f.head } else { open.span };
+    Diagnostic::new(Code::W0801, at, format!("the budget of `{}` is not held against this use", f.name))
+        .with_label(f.budget.span, "the budget")
+        .note(format!("it needs {}, which only the run gives", listed(open)))
+}
+
+/// W0801 for such a use that has no plan.
+pub fn unplanned(f: &Function, call: &Call, why: &Diagnostic) -> Diagnostic {
+    let at = if call.span.is_none() { f.head } else { call.span };
+    Diagnostic::new(Code::W0801, at, format!("the budget of `{}` is not held against this use", f.name))
+        .with_label(f.budget.span, "the budget")
+        .note(why.message.clone())
+}
+
+/// E0803 for a call of which something is not known.
+pub fn open(f: &Function, open: &Open) -> Diagnostic {
+    let what = listed(open);
     let at = if open.span.is_none() { f.head } else { open.span };
     let d =
         Diagnostic::new(Code::E0803, at, format!("the budget of `{}` needs {what}, which only the run gives", f.name));

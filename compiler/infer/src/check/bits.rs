@@ -46,20 +46,14 @@ impl Cx<'_> {
         else {
             return None;
         };
-        if self.in_parentheses(e.span) {
+        // The place of an expression in parentheses is that with them.
+        if e.span.start < left.span.start || e.span.end > right.span.end {
             return None;
         }
         let mut bits = self.bits(left).unwrap_or(Bits { first: left.span, last: left.span, operators: vec![] });
         bits.operators.push(*op_span);
         bits.last = right.span;
         Some(bits)
-    }
-
-    fn in_parentheses(&self, span: Span) -> bool {
-        let Some(item) = db::item_of(self.db, span.item) else { return false };
-        let text = item.text(self.db);
-        let around = text.get(..span.start as usize).zip(text.get(span.end as usize..));
-        around.is_some_and(|(before, after)| before.trim_end().ends_with('(') && after.trim_start().starts_with(')'))
     }
 
     fn source_of(&self, span: Span) -> Option<String> {
