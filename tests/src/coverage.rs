@@ -34,15 +34,8 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
 
 /// The operations that should have a kernel and have none.
 pub fn without_kernel(graph: &Graph, groups: &[Planned]) -> Vec<String> {
-    let in_memory = |id: &NodeId| {
-        let is_root = groups.iter().any(|p| p.group.roots.contains(id));
-        is_root || matches!(graph.node(*id).prim, Prim::Input { .. })
-    };
     // Tensors that are in memory, or many, are copied behind each other.
-    let copied = |id: NodeId| {
-        let n = graph.node(id);
-        matches!(n.prim, Prim::Concat { .. }) && (n.operands.len() > 8 || n.operands.iter().all(in_memory))
-    };
+    let copied = |id: NodeId| matches!(graph.node(id).prim, Prim::Concat { .. });
     let native = groups.iter().filter(|p| p.group.kind == GroupKind::Native).map(|p| p.group.roots[0]);
     native
         .filter(|&id| !alone_by_design(graph, id) && !copied(id))
