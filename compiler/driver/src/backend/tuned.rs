@@ -191,7 +191,8 @@ impl Backend {
     /// The record of a kernel that had none, by a search of this process or of another one.
     fn searched(&self, graph: &Graph, p: &Planned, asked: &Autotune, sought: &Sought) -> Status {
         let Some(start) = &p.start else { return Status::Missing };
-        let lease = match self.records.turn(&asked.cache, sought, &|| self.pool.is_interrupted()) {
+        let fits = |r: &Record| records::with_directives(start, &r.directives).is_some();
+        let lease = match self.records.turn(&asked.cache, sought, &fits, &|| self.pool.is_interrupted()) {
             Turn::Found(record) => return Status::Found(*record),
             Turn::Nobody => return Status::Missing,
             Turn::Ours(lease) => lease,

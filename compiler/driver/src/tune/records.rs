@@ -275,8 +275,8 @@ impl Records {
         sandbox::is_on() && !self.lasting.get()
     }
 
-    /// Waits for the lease of a file, or for the record that another process finds meanwhile.
-    pub fn turn(&self, cache: &str, sought: &Sought, ended: &dyn Fn() -> bool) -> Turn {
+    /// Waits for the lease of a file, or for the record that another process finds meanwhile; one that does not fit is none.
+    pub fn turn(&self, cache: &str, sought: &Sought, fits: &dyn Fn(&Record) -> bool, ended: &dyn Fn() -> bool) -> Turn {
         if self.is_aside() {
             return Turn::Ours(None);
         }
@@ -307,7 +307,7 @@ impl Records {
             };
             let (found, now, foreign) =
                 self.with(cache, true, |known| (known.records.get(sought).cloned(), known.stamp, known.foreign));
-            if let Some(found) = found {
+            if let Some(found) = found.filter(fits) {
                 return Turn::Found(Box::new(found));
             }
             if foreign || self.impatient.borrow().contains(cache) {
@@ -436,7 +436,7 @@ mod tests {
 
     fn add(records: &Records, record: &Record) -> bool {
         // The lease lasts until the record is there.
-        let turn = records.turn("c", &record.of, &|| false);
+        let turn = records.turn("c", &record.of, &|_| true, &|| false);
         records.add("c", record.clone());
         matches!(turn, Turn::Ours(Some(_)))
     }
@@ -451,7 +451,8 @@ mod tests {
         let again = at(&dir);
         assert_eq!((again.find("c", &one.of), again.find("c", &two.of)), (Some(one.clone()), Some(two)));
         assert_eq!(again.find("d", &one.of), None);
-        assert!(matches!(b.turn("c", &one.of, &|| false), Turn::Found(r) if *r == one));
+        assert!(matches!(b.turn("c", &one.of, &|_| true, &|| false), Turn::Found(r) if *r == one));
+        assert!(matches!(b.turn("c", &one.of, &|_| false, &|| false), Turn::Ours(Some(_))));
         Ok(())
     }
 
@@ -459,13 +460,13 @@ mod tests {
     fn a_lease_is_waited_for_and_ends_with_its_holder() -> std::io::Result<()> {
         let dir = tempfile::tempdir()?;
         let (a, b, one) = (at(&dir), at(&dir), record("one", 1));
-        let held = a.turn("c", &one.of, &|| false);
+        let held = a.turn("c", &one.of, &|_| true, &|| false);
         assert!(matches!(held, Turn::Ours(Some(_))));
         let looks = Cell::new(0);
-        let waited = b.turn("c", &one.of, &|| looks.replace(looks.get() + 1) == 3);
+        let waited = b.turn("c", &one.of, &|_| true, &|| looks.replace(looks.get() + 1) == 3);
         assert!(matches!(waited, Turn::Nobody) && looks.get() == 4);
         drop(held);
-        assert!(matches!(b.turn("c", &one.of, &|| false), Turn::Ours(Some(_))));
+        assert!(matches!(b.turn("c", &one.of, &|_| true, &|| false), Turn::Ours(Some(_))));
         Ok(())
     }
 

@@ -12,7 +12,7 @@ impl Reading {
     pub fn since(&self, before: &Reading) -> f64 {
         let one = |(now, before): (&(u64, u64), &(u64, u64))| match now.0.checked_sub(before.0) {
             Some(spent) => spent,
-            None => (now.0 + now.1).saturating_sub(before.0),
+            None => now.0.saturating_add(now.1).saturating_sub(before.0),
         };
         self.0.iter().zip(&before.0).map(one).sum::<u64>() as f64 * 1e3
     }
