@@ -10,6 +10,7 @@
 //! done along the leading dim.
 
 mod derivatives;
+mod until;
 mod collectives;
 
 pub use derivatives::as_graph;
@@ -163,7 +164,10 @@ impl Batch<'_, '_> {
 
     /// A loop over turns of all values.
     fn scan(&mut self, id: NodeId, node: &Node) -> Value {
-        let Prim::Scan { body, carry, sequences, trips, reversed } = node.prim else { return Value::Plain(Id(0)) };
+        let Prim::Scan { body, carry, sequences, trips, reversed, until } = node.prim else { return Value::Plain(Id(0)) };
+        if until {
+            return self.until(id, node);
+        }
         let Some(inner) = self.l.body.bodies.get(body as usize) else { return Value::Plain(Id(0)) };
         let mut wide = Graph { name: inner.name.clone(), inputs: inner.inputs.clone(), ..Graph::default() };
         let (mut operands, mut mapped) = (vec![], vec![]);
@@ -205,7 +209,12 @@ impl Batch<'_, '_> {
         self.l.w.graph.bodies.push(wide);
         let body = self.l.w.graph.bodies.len() as u32 - 1;
         let made =
-            self.l.w.node(Prim::Scan { body, carry, sequences, trips, reversed }, operands, first, results.clone());
+            self.l.w.node(
+                Prim::Scan { body, carry, sequences, trips, reversed, until },
+                operands,
+                first,
+                results.clone(),
+            );
         let mut values = vec![];
         for (i, ty) in results.iter().enumerate() {
             let Some(x) = self.l.w.get(made, i) else { bug!("a loop has no result {i}, of {}", results.len()) };

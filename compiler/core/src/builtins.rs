@@ -361,7 +361,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir", "advise"]),
     ("io", &["draw", "show", "save", "load", "read_onnx", "read_onnx_weights"]),
-    ("op", &["kernel", "autotune", "scan", "fori", "array"]),
+    ("op", &["kernel", "autotune", "scan", "fori", "cond", "while_loop", "array"]),
 ];
 
 /// Members of built-in modules that a file of the standard library defines, with its name.

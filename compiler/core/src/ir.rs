@@ -198,6 +198,46 @@ impl TExpr {
     }
 }
 
+/// What decides which functions run, and how often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// `op.cond(pred, then, otherwise, *operands)`: functions `then`, `otherwise`; arguments `pred` and the operands.
+    Cond,
+    /// `op.while_loop(cond, body, init, max_steps)`: functions `cond`, `body`; arguments `init` and, where it is given, `max_steps`.
+    While,
+}
+
+impl Flow {
+    pub const ALL: [Flow; 2] = [Flow::Cond, Flow::While];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Flow::Cond => "cond",
+            Flow::While => "while",
+        }
+    }
+
+    /// How many functions it has.
+    pub fn functions(self) -> usize {
+        match self {
+            Flow::Cond | Flow::While => 2,
+        }
+    }
+}
+
+/// A function at the types of its arguments, and what it captured.
+#[derive(Clone, Debug)]
+pub struct Called {
+    pub inst: InstId,
+    pub callee: Option<Box<TExpr>>,
+}
+
+impl Called {
+    pub fn new(inst: InstId, callee: Option<Box<TExpr>>) -> Called {
+        Called { inst, callee }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub enum TKind {
     Int(i64),
@@ -315,6 +355,12 @@ pub enum TKind {
         low: Box<TExpr>,
         high: Box<TExpr>,
         init: Box<TExpr>,
+    },
+    /// Control flow that values of tensors decide, by functions.
+    Flow {
+        flow: Flow,
+        functions: Vec<Called>,
+        args: Vec<TExpr>,
     },
     /// A function made of another, at arguments.
     Derive {

@@ -106,6 +106,7 @@ impl Numbers<'_> {
             TKind::Global(id) => self.global(id),
             TKind::Call { inst, .. } | TKind::Erase { inst, .. } => self.inst(inst),
             TKind::Scan { inst, .. } | TKind::Fori { inst, .. } => self.inst(inst),
+            TKind::Flow { functions, .. } => functions.iter_mut().for_each(|f| self.inst(&mut f.inst)),
             TKind::Derive { f, .. } => self.function(f),
             TKind::Block { stmts, .. } => self.stmts(stmts),
             _ => {}

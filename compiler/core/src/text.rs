@@ -448,6 +448,14 @@ impl<'p> Writer<'p> {
                 let attrs = [Some(of(self, *inst)), closed(callee.is_some())].into_iter().flatten().collect();
                 Op { operands, attrs, ..Op::new("fori") }
             }
+            TKind::Flow { flow, functions, args } => {
+                let operands = self.exprs(functions.iter().flat_map(|f| &f.callee).map(|c| &**c).chain(args));
+                let name = |w: &Self, f: &Called| string(function_name(w.program, f.inst));
+                let of = Attr::List(functions.iter().map(|f| name(self, f)).collect());
+                let closed = Attr::List(functions.iter().map(|f| Attr::Int(f.callee.is_some().into())).collect());
+                let attrs = vec![("of".to_owned(), of), ("closed".to_owned(), closed)];
+                Op { operands, attrs, ..Op::new(flow.name()) }
+            }
             TKind::Derive { f, args } => {
                 let function = self.region(|w| w.made(f));
                 let operands = self.exprs(args);

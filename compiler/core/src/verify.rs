@@ -286,6 +286,14 @@ impl<'p> At<'p> {
                 takes(low, &int)?;
                 takes(high, &int)
             }
+            TKind::Flow { flow, functions, args } => {
+                count("functions", functions.len(), flow.functions(), e.span)?;
+                functions.iter().try_for_each(|f| self.function(f.inst, e.span).map(|_| ()))?;
+                match (flow, args.get(1)) {
+                    (Flow::While, Some(max_steps)) => takes(max_steps, &int),
+                    _ => Ok(()),
+                }
+            }
             TKind::Derive { f, .. } => self.function(f.inst(), e.span).map(|_| ()),
             TKind::Builtin { name, args } => host::verify(*name, args, &e.ty, e.span),
             TKind::Check { dims, .. } => dims.iter().flatten().try_for_each(|d| takes(d, &int)),

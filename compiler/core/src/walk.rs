@@ -97,6 +97,10 @@ pub fn each_child<'a>(e: &'a TExpr, f: &mut dyn FnMut(&'a TExpr)) {
             callee.iter().for_each(|e| f(e));
             [low, high, init].into_iter().for_each(|e| f(e));
         }
+        TKind::Flow { functions, args, .. } => {
+            functions.iter().flat_map(|c| &c.callee).for_each(|e| f(e));
+            args.iter().for_each(f);
+        }
         TKind::Derive { f: function, args } => function.values().into_iter().chain(args).for_each(f),
         TKind::Collective { x, .. } => x.iter().for_each(|x| f(x)),
         TKind::StopGradient(a) | TKind::Layout(a) => f(a),
@@ -182,6 +186,10 @@ pub fn each_child_mut(e: &mut TExpr, f: &mut dyn FnMut(&mut TExpr)) {
         TKind::Fori { callee, low, high, init, .. } => {
             callee.iter_mut().for_each(|e| f(e));
             [low, high, init].into_iter().for_each(|e| f(e));
+        }
+        TKind::Flow { functions, args, .. } => {
+            functions.iter_mut().flat_map(|c| &mut c.callee).for_each(|e| f(e));
+            args.iter_mut().for_each(f);
         }
         TKind::Derive { f: function, args } => function.values_mut().into_iter().chain(args).for_each(f),
         TKind::Collective { x, .. } => x.iter_mut().for_each(|x| f(x)),
@@ -285,12 +293,13 @@ pub fn each_stmt<'a>(stmts: &'a [TStmt], f: &mut dyn FnMut(&'a TStmt)) {
 }
 
 /// The functions that evaluating the node itself may call.
-pub fn called(e: &TExpr) -> Option<InstId> {
+pub fn called(e: &TExpr) -> Vec<InstId> {
     match &e.kind {
-        TKind::Call { inst, .. } | TKind::Erase { inst, .. } => Some(*inst),
-        TKind::Scan { inst, .. } | TKind::Fori { inst, .. } => Some(*inst),
-        TKind::Derive { f, .. } => Some(f.inst()),
-        _ => None,
+        TKind::Call { inst, .. } | TKind::Erase { inst, .. } => vec![*inst],
+        TKind::Scan { inst, .. } | TKind::Fori { inst, .. } => vec![*inst],
+        TKind::Flow { functions, .. } => functions.iter().map(|f| f.inst).collect(),
+        TKind::Derive { f, .. } => vec![f.inst()],
+        _ => vec![],
     }
 }
 

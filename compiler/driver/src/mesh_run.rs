@@ -309,9 +309,9 @@ fn add_moved(g: &Graph, mesh: &Mesh, me: u64, times: u64, sums: &mut [u64]) {
                     }
                 }
             }
-            Prim::Scan { body, trips, .. } => {
+            prim @ Prim::Scan { body, .. } => {
                 if let Some(body) = g.bodies.get(*body as usize) {
-                    add_moved(body, mesh, me, times.saturating_mul(*trips), sums);
+                    add_moved(body, mesh, me, times.saturating_mul(prim.turns().unwrap_or(0)), sums);
                 }
             }
             _ => {}

@@ -75,6 +75,8 @@ fn gain(g: &Graph, node: &Node) -> f64 {
 /// The sum over all nodes, those of loops once for each turn.
 fn sum(g: &Graph, of: &dyn Fn(&Graph, &Node) -> f64) -> f64 {
     let turns = |node: &Node| match node.prim {
+        // The interpreter does not look whether the program was interrupted, and nobody knows how long it would take.
+        Prim::Scan { until: true, trips: 2.., .. } => f64::INFINITY,
         Prim::Scan { body, trips, .. } => g.bodies.get(body as usize).map_or(0.0, |b| sum(b, of)) * trips as f64,
         _ => 0.0,
     };

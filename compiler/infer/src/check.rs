@@ -17,6 +17,7 @@ mod bits;
 pub mod compare;
 pub mod comps;
 pub mod constants;
+mod control;
 pub mod cx;
 pub mod derive;
 mod directives;

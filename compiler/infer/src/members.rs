@@ -46,9 +46,6 @@ pub fn members(module: &str) -> Vec<String> {
             .filter(|(m, _)| *m == module)
             .flat_map(|(_, names)| names.iter().map(|n| n.to_string())),
     );
-    if module == "dist" {
-        out.push("collective".into());
-    }
     out
 }
 

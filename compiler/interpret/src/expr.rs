@@ -96,7 +96,9 @@ impl Machine<'_> {
                 _ => return self.operation(e, false),
             },
             TKind::TensorIndex { .. } => return self.operation(e, false),
-            TKind::Scan { .. } | TKind::Fori { .. } | TKind::Derive { .. } => return self.operation(e, true),
+            TKind::Scan { .. } | TKind::Fori { .. } | TKind::Flow { .. } | TKind::Derive { .. } => {
+                return self.operation(e, true);
+            }
             TKind::Collective { .. } => return self.unknown(span, "what devices of a mesh do by themselves"),
             // Where a tensor lies changes nothing about it, and what is derived is not seen from here.
             TKind::Layout(x) | TKind::StopGradient(x) => return self.expr(x),

@@ -49,10 +49,10 @@ pub fn run(g: &Graph, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>, Stopped> {
                 let source = n.operands.first().and_then(|o| values[o.0 as usize].get(*index));
                 vec![source.cloned().ok_or_else(|| stop(format!("there is no result {index}").into()))?]
             }
-            Prim::Scan { body, carry, sequences, trips, reversed } => {
+            Prim::Scan { body, carry, sequences, trips, reversed, until } => {
                 let body = g.bodies.get(*body as usize).ok_or_else(|| stop("the body is missing".to_owned().into()))?;
                 let operands: Vec<&[u8]> = n.operands.iter().map(|o| first(&values, *o)).collect();
-                scan(body, &operands, (*carry, *sequences), (*trips, *reversed))
+                scan(body, &operands, (*carry, *sequences), (*trips, *reversed, *until))
                     .map_err(|e| Stopped { node: id, ..e })?
                     .into_iter()
                     .map(Cow::Owned)
@@ -97,18 +97,26 @@ fn bytes_of(ty: &NodeType) -> usize {
     ty.bytes().unwrap_or(0) as usize
 }
 
+/// Whether a loop that ends by itself has another turn: what it carries first.
+pub(crate) fn goes_on(state: &[Vec<u8>]) -> bool {
+    state.first().is_some_and(|flag| flag.first().is_some_and(|&b| b != 0))
+}
+
 /// Carries, then stacked outputs.
 fn scan(
     body: &Graph,
     operands: &[&[u8]],
     (carry, sequences): (usize, usize),
-    (trips, reversed): (u64, bool),
+    (trips, reversed, until): (u64, bool, bool),
 ) -> Result<Vec<Vec<u8>>, Stopped> {
     let mut state: Vec<Vec<u8>> = operands[..carry].iter().map(|b| b.to_vec()).collect();
     let trips = trips as usize;
     let mut stacked: Vec<Vec<u8>> =
         body.outputs[carry..].iter().map(|&o| vec![0; bytes_of(body.ty(o)) * trips]).collect();
     for t in (0..trips).map(|t| if reversed { trips - 1 - t } else { t }) {
+        if until && !goes_on(&state) {
+            break;
+        }
         let mut inputs: Vec<&[u8]> = state.iter().map(Vec::as_slice).collect();
         for (i, operand) in operands.iter().enumerate().skip(carry) {
             let one = bytes_of(&body.inputs[i].ty);

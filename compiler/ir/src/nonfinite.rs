@@ -277,11 +277,14 @@ impl Values<'_> {
     /// Looks for the first pass of a loop that makes something that is not finite.
     fn pass(&mut self, id: NodeId) -> Option<Origin> {
         let n = self.g.node(id).clone();
-        let Prim::Scan { body, carry, sequences, trips, reversed } = n.prim else { return None };
+        let Prim::Scan { body, carry, sequences, trips, reversed, until } = n.prim else { return None };
         n.operands.iter().try_for_each(|&o| self.make(o))?;
         let body = self.g.bodies.get(body as usize)?;
         let mut state: Vec<Vec<u8>> = n.operands[..carry].iter().map(|&o| self.bytes(o).to_vec()).collect();
         for t in 0..trips as usize {
+            if until && !crate::interpret::goes_on(&state) {
+                break;
+            }
             let mut inputs: Vec<&[u8]> = state.iter().map(Vec::as_slice).collect();
             for (i, &o) in n.operands.iter().enumerate().skip(carry) {
                 let one = body.inputs.get(i)?.ty.bytes()? as usize;

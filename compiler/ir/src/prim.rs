@@ -102,7 +102,7 @@ primitives! {
     part: Part { imag };
     complex: Complex;
     fft: Fft (fft);
-    scan: Scan { body, carry, sequences, trips, reversed };
+    scan: Scan { body, carry, sequences, trips, reversed, until };
     get: Get { index };
     layout: Layout;
     rows: Rows<'a> { axis } [from];

@@ -72,6 +72,7 @@ impl Build for Writer<'_> {
             sequences: l.sequences.len(),
             trips: l.trips,
             reversed: false,
+            until: false,
         };
         let looped = self.node(prim, operands, results.first()?.clone(), results.clone());
         (0..results.len()).map(|index| Some(Id(self.get(looped, index)?.0))).collect()

@@ -112,7 +112,7 @@ impl<'p> Facts<'p> {
     pub fn computes(&self, e: &TExpr) -> bool {
         match &e.kind {
             TKind::Op { def, args, .. } => !is_host_array(def.name, args),
-            TKind::Scan { .. } | TKind::Fori { .. } | TKind::Derive { .. } => true,
+            TKind::Scan { .. } | TKind::Fori { .. } | TKind::Flow { .. } | TKind::Derive { .. } => true,
             TKind::StopGradient(_) | TKind::Layout(_) | TKind::Collective { .. } => true,
             // Parts of a tensor on a mesh are found where they lie.
             TKind::TensorIndex { base, .. } if base.ty.on_a_mesh() => true,
@@ -135,7 +135,7 @@ impl<'p> Facts<'p> {
     pub fn absorbs(&self, e: &TExpr) -> bool {
         match &e.kind {
             TKind::Op { .. } | TKind::Scan { .. } | TKind::Fori { .. } | TKind::TensorIndex { .. } => true,
-            TKind::Derive { .. } | TKind::StopGradient(_) | TKind::Layout(_) => true,
+            TKind::Flow { .. } | TKind::Derive { .. } | TKind::StopGradient(_) | TKind::Layout(_) => true,
             TKind::Collective { .. } => true,
             TKind::Call { inst, .. } => self.traceable(*inst),
             TKind::Erase { .. } | TKind::Closure { .. } => is_regional(&e.ty),
@@ -181,7 +181,7 @@ impl<'p> Facts<'p> {
         let own = match &e.kind {
             TKind::Call { inst, .. } => self.traceable(*inst),
             TKind::CallValue { .. } | TKind::Block { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
-            TKind::Derive { .. } => false,
+            TKind::Flow { .. } | TKind::Derive { .. } => false,
             TKind::Builtin { name, .. } => name.def().does != Does::Acts,
             _ => true,
         };

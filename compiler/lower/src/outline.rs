@@ -168,15 +168,16 @@ impl Lowering<'_> {
         {
             return self.input(e, p);
         }
-        if let Some(inst) = called(e) {
-            return self.absorb_call(e, inst, p);
+        let functions = called(e);
+        if !functions.is_empty() {
+            return self.absorb_call(e, &functions, p);
         }
         map_children(e, &mut |c| self.absorb(c, p))
     }
 
     /// A call reads variables of the file when its arguments are there.
-    fn absorb_call(&mut self, e: &TExpr, inst: InstId, p: &mut Pending) -> TExpr {
-        let read = self.facts.globals_read(inst);
+    fn absorb_call(&mut self, e: &TExpr, functions: &[InstId], p: &mut Pending) -> TExpr {
+        let read: BTreeSet<GlobalId> = functions.iter().flat_map(|&f| self.facts.globals_read(f)).collect();
         let mut acts = vec![];
         each_child(e, &mut |c| acts.push(!self.inputs_are_pure(c, &p.defined_set)));
         let late = acts.contains(&true);

@@ -288,6 +288,10 @@ pub enum Prim {
         trips: u64,
         /// Turns take rows, and give them, from the last to the first.
         reversed: bool,
+        /// The loop ends by itself: carry 0 (bool, rank 0) says before each turn whether there is one, carry 1 (i64, rank 0) counts
+        /// them, as its body sees to. It has `trips` turns at most, and no sequences; rows that no turn gave hold nothing that may
+        /// be read.
+        until: bool,
     },
     /// Result `index` of a node with several results.
     Get {
@@ -309,6 +313,20 @@ pub enum Prim {
     Exchange(Arc<Exchange>),
     /// A primitive that is not in this list: all that is known of it its row says (`tessera_ir::prim::own`).
     Own(Own),
+}
+
+/// A loop that ends by itself is taken to have so many turns at most, where they are counted before it runs.
+const TURNS_EXPECTED: u64 = 16;
+
+impl Prim {
+    /// The turns of a loop where they are counted before it runs; none of what is no loop.
+    pub fn turns(&self) -> Option<u64> {
+        match *self {
+            Prim::Scan { trips, until: true, .. } => Some(trips.min(TURNS_EXPECTED)),
+            Prim::Scan { trips, .. } => Some(trips),
+            _ => None,
+        }
+    }
 }
 
 /// The row of a primitive that is not in the list.

@@ -28,12 +28,13 @@ pub struct SplitLeaf {
 pub fn split_leaves(g: &Graph, mesh: &Arc<Mesh>, placed: &[NodeLayout]) -> Vec<SplitLeaf> {
     let mut out: Vec<SplitLeaf> = vec![];
     for id in g.ids() {
-        if let (Prim::Scan { body, trips, .. }, Some(turn)) = (&g.node(id).prim, &placed[id.0 as usize].turn)
+        if let (prim @ Prim::Scan { body, .. }, Some(turn)) = (&g.node(id).prim, &placed[id.0 as usize].turn)
             && let Some(body) = g.bodies.get(*body as usize)
         {
+            let turns = prim.turns().unwrap_or(0);
             out.extend(split_leaves(body, mesh, &turn.placed).into_iter().map(|s| SplitLeaf {
-                moved: s.moved.saturating_mul(*trips),
-                ideal: s.ideal.saturating_mul(*trips),
+                moved: s.moved.saturating_mul(turns),
+                ideal: s.ideal.saturating_mul(turns),
                 ..s
             }));
         }

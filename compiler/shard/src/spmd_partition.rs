@@ -320,9 +320,9 @@ impl<'a> Partitioner<'a> {
     /// The primitive that makes this device's part of a node.
     fn prim_of_part(&mut self, node: &Node, placed: &NodeLayout, at: &Materialization) -> Prim {
         match &node.prim {
-            &Prim::Scan { body, carry, sequences, trips, reversed } => {
+            &Prim::Scan { body, carry, sequences, trips, reversed, until } => {
                 let body = self.body(body, placed.turn.as_deref());
-                Prim::Scan { body, carry, sequences, trips, reversed }
+                Prim::Scan { body, carry, sequences, trips, reversed, until }
             }
             prim => {
                 let result = || at.at.part(&node.ty.shape, self.device);

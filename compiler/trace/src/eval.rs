@@ -162,6 +162,7 @@ impl Tracer<'_> {
             TKind::Fori { inst, callee, low, high, init } => {
                 self.fori(*inst, callee.as_deref(), low, high, init, span)?
             }
+            TKind::Flow { flow, functions, args } => self.flow(*flow, functions, args, span)?,
             TKind::Derive { f, args } => self.derive(f, args, span)?,
             TKind::Layout(x) => {
                 let value = self.eval(x)?;

@@ -25,6 +25,7 @@ mod assign;
 mod sizes;
 mod assert_types;
 mod scan;
+mod control;
 mod derive;
 mod per_device;
 mod roll;

@@ -142,7 +142,7 @@ impl Tracer<'_> {
             Turns::Range { start, step, .. } => Some((start, step)),
             Turns::Rows { .. } => None,
         };
-        let over = Over { sequences: &[sequence], positions, trips: turns.count() - 1 };
+        let over = Over { sequences: &[sequence], positions, trips: turns.count() - 1, until: false };
         let looped = self.looped(init, over, span, &mut |t, inputs, carry| {
             let inside = t.merged(&all, &taken, &carry);
             t.set_all(&variables, &inside);

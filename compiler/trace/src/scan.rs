@@ -24,13 +24,13 @@ pub(super) enum Leaf {
 }
 
 /// The function of a loop with what it captured.
-struct Callee {
+pub(super) struct Callee {
     inst: InstId,
     captures: Vec<Value>,
 }
 
 impl Tracer<'_> {
-    fn callee(&mut self, inst: InstId, callee: Option<&TExpr>) -> R<Callee> {
+    pub(super) fn callee(&mut self, inst: InstId, callee: Option<&TExpr>) -> R<Callee> {
         let captures = match callee {
             None => vec![],
             Some(e) => match self.eval(e)? {
@@ -41,7 +41,7 @@ impl Tracer<'_> {
         Ok(Callee { inst, captures })
     }
 
-    fn turn_of(&mut self, f: &Callee, args: [Value; 2], span: Span) -> R<Value> {
+    pub(super) fn turn_of(&mut self, f: &Callee, args: impl IntoIterator<Item = Value>, span: Span) -> R<Value> {
         self.budget(span)?;
         let values = f.captures.iter().cloned().chain(args).collect();
         self.call(f.inst, values, span)
@@ -69,7 +69,7 @@ impl Tracer<'_> {
                 Leaf::Scalar(_) => return Err(self.broken(xs.span, "a tensor", &sequences)),
             }
         }
-        let over = Over { sequences: &operands, positions: None, trips };
+        let over = Over { sequences: &operands, positions: None, trips, until: false };
         let looped = self.looped(init, over, span, &mut |t, inputs, carry| {
             let mut inputs = inputs.iter().copied();
             let x = t.rebuilt(&sequences, &mut |t, _| match inputs.next() {
@@ -109,7 +109,7 @@ impl Tracer<'_> {
         let first = expand::full(&mut b, &[trips], DType::I64, tessera_ops::prim::Scalar::I(from));
         let positions = expand::map(&mut b, MapOp::add, &[count, first]);
         self.level().set_range(NodeId(positions.0), Range::Int(from, to - 1));
-        let over = Over { sequences: &[NodeId(positions.0)], positions: Some((from, 1)), trips };
+        let over = Over { sequences: &[NodeId(positions.0)], positions: Some((from, 1)), trips, until: false };
         let looped = self.looped(carry, over, span, &mut |t, inputs, carry| {
             let i = Value::Scalar(Scalar::Node(Kind::Int, t.tensor(inputs[0])));
             Ok((t.turn_of(&f, [i, carry], span)?, Value::record(vec![])))
@@ -207,9 +207,12 @@ impl Tracer<'_> {
         // Known of the carry and of an element of each sequence, in every turn.
         let mut ranges: Vec<Range> = vec![Range::Unknown; carried];
         ranges.extend(over.sequences.iter().map(|&id| self.level().range(id)));
+        // Carries for what the checks of a turn give, where the loop ends by itself: it has no row for each turn.
+        let mut checked: Vec<NodeType> = vec![];
         let (mut level, carry, y) = loop {
             self.levels.push(Level::default());
-            let traced = self.body_of(&init, (&types, &ranges), carried, (&over, &rows), span, body);
+            let held = (carried, carried + checked.len());
+            let traced = self.body_of(&init, (&types, &ranges), held, (&over, &rows), span, body);
             // A number that only grows by what is known may need no checks.
             let found = match &traced {
                 Ok((outputs, ..)) if !self.level().checks.is_empty() => {
@@ -221,6 +224,20 @@ impl Tracer<'_> {
             let (outputs, carry, y) = traced?;
             let Some(mut level) = level else { return Err(self.error(Code::E0999, span, "a loop without a body")) };
             level.graph.outputs = outputs;
+            if over.until {
+                let have: Vec<NodeType> = level.checks.iter().map(|&c| level.graph.ty(c).unsharded()).collect();
+                if have != checked {
+                    let places = carried..carried + checked.len();
+                    types.splice(places.clone(), have.iter().cloned());
+                    ranges.splice(places.clone(), have.iter().map(|_| Range::Unknown));
+                    let zeros: Vec<NodeId> = have.iter().map(|ty| self.zeros(ty, span)).collect();
+                    operands.splice(places, zeros);
+                    checked = have;
+                    continue;
+                }
+                let checks = std::mem::take(&mut level.checks);
+                level.graph.outputs.splice(carried..carried, checks);
+            }
             let wanted = level.turn.take().map(|t| t.wanted).unwrap_or_default();
             if found == ranges && wanted.is_empty() {
                 break (level, carry, y);
@@ -236,6 +253,7 @@ impl Tracer<'_> {
         };
         // They are outputs so that nothing drops them.
         let made = level.graph.outputs.len();
+        let held = carried + checked.len();
         level.graph.outputs.extend(std::mem::take(&mut level.checks));
         level.graph.name = "body".into();
         operands.extend(level.outer.iter().map(|(outer, _)| *outer));
@@ -246,7 +264,7 @@ impl Tracer<'_> {
             .enumerate()
             .map(|(i, &o)| {
                 let ty = level.graph.ty(o);
-                if i < carried { ty.unsharded() } else { ty.stacked(trips) }
+                if i < held { ty.unsharded() } else { ty.stacked(trips) }
             })
             .collect();
         let (policy, origin) = (self.policy, self.origin(span));
@@ -256,10 +274,11 @@ impl Tracer<'_> {
         let node = graph.push(Node {
             prim: Prim::Scan {
                 body,
-                carry: carried,
+                carry: held,
                 sequences: over.sequences.len() + rows.len(),
                 trips,
                 reversed: false,
+                until: over.until,
             },
             operands,
             ty: results.first().cloned().unwrap_or(NodeType::new(vec![], DType::Bool)),
@@ -273,7 +292,7 @@ impl Tracer<'_> {
             if let Some(&range) = ranges[..carried].get(index) {
                 self.level().set_range(NodeId(id.0), range);
             }
-            if index >= made {
+            if index >= made || (carried..held).contains(&index) {
                 self.level().checks.push(NodeId(id.0));
             } else {
                 gets.push(self.tensor_id(id));
@@ -292,6 +311,11 @@ impl Tracer<'_> {
             other => other,
         });
         Ok(Looped { carry, stacked })
+    }
+
+    fn zeros(&mut self, ty: &NodeType, span: Span) -> NodeId {
+        let zero = tessera_ops::prim::Scalar::zero(ty.dtype);
+        NodeId(expand::full(&mut self.adder("", span), &ty.shape, ty.dtype, zero).0)
     }
 
     /// What can be told of carried ints from a trace of the body; those known already stay.
@@ -344,30 +368,30 @@ impl Tracer<'_> {
         &mut self,
         init: &Value,
         (types, ranges): (&[NodeType], &[Range]),
-        carried: usize,
+        (carried, held): (usize, usize),
         (over, rows): (&Over, &[NodeId]),
         span: Span,
         body: &mut dyn FnMut(&mut Self, &[NodeId], Value) -> R<(Value, Value)>,
     ) -> R<(Vec<NodeId>, Value, Value)> {
         let mut inputs = vec![];
         for (i, ty) in types.iter().enumerate() {
-            let inside = match i < carried {
+            let inside = match i < held {
                 true => ty.clone(),
                 false => NodeType { shape: ty.shape[1..].to_vec(), ..ty.clone() },
             };
-            let name = if i < carried { "carry" } else { "element" };
+            let name = if i < held { "carry" } else { "element" };
             let id = self.level().input(name, inside, false, span);
             self.level().set_range(id, ranges[i]);
             inputs.push(id);
         }
-        self.level().turn = Turn::new(over, rows, &inputs[carried..]);
+        self.level().turn = Turn::new(over, rows, &inputs[held..]);
         let mut carries = inputs[..carried].iter().copied();
         let carry = self.rebuilt(init, &mut |t, leaf| match (carries.next(), leaf) {
             (Some(id), Leaf::Scalar(s)) => Value::Scalar(Scalar::Node(s.kind(), t.tensor(id))),
             (Some(id), Leaf::Tensor(_)) => Value::Tensor(t.tensor(id)),
             (None, _) => Value::None,
         });
-        let (next, y) = body(self, &inputs[carried..carried + over.sequences.len()], carry)?;
+        let (next, y) = body(self, &inputs[held..held + over.sequences.len()], carry)?;
         self.keeps_types(&types[..carried], &next, span)?;
         let mut outputs = vec![];
         for leaf in self.leaves_of(&next, span)? {
@@ -425,5 +449,5 @@ impl Tracer<'_> {
 /// What a loop gives.
 pub(super) struct Looped {
     pub carry: Value,
-    stacked: Value,
+    pub stacked: Value,
 }

@@ -440,7 +440,7 @@ impl Tracer<'_> {
         outer.bodies.push(graph);
         let body = outer.bodies.len() as u32 - 1;
         let node = outer.push(Node {
-            prim: Prim::Scan { body, carry: 0, sequences: 1, trips: total, reversed: false },
+            prim: Prim::Scan { body, carry: 0, sequences: 1, trips: total, reversed: false, until: false },
             operands,
             ty: results.first().cloned().unwrap_or(NodeType::new(vec![], DType::Bool)),
             results: results.clone(),

@@ -12,7 +12,10 @@ pub struct Over<'a> {
     pub sequences: &'a [NodeId],
     /// Where the first of them is positions: the first one, and the step from turn to turn.
     pub positions: Option<(i64, i64)>,
+    /// At most, where it ends by itself.
     pub trips: u64,
+    /// Whether it ends by itself: the carry is then a bool that says whether there is another turn, the number of turns, and more.
+    pub until: bool,
 }
 
 /// The position of a turn, in the graph of a loop's body.

@@ -17,6 +17,8 @@ pub enum Check {
     Position,
     /// Random ints from the first operand up to the second.
     Range,
+    /// The end of a loop that has at most as many steps as the second operand says: the first is 1 if it would go on, else 0.
+    Steps,
     /// An int as an element of a narrower type, whose largest value the second operand is.
     Value,
     // Of one int; the second operand is the first again.
@@ -43,7 +45,7 @@ pub enum Check {
 }
 
 /// All checks with the names that texts of graphs have for them.
-const NAMES: [(Check, &str); 28] = [
+const NAMES: [(Check, &str); 29] = [
     (Check::Add, "add"),
     (Check::Sub, "sub"),
     (Check::Mul, "mul"),
@@ -54,6 +56,7 @@ const NAMES: [(Check, &str); 28] = [
     (Check::Shr, "shr"),
     (Check::Position, "position"),
     (Check::Range, "range"),
+    (Check::Steps, "steps"),
     (Check::Value, "value"),
     (Check::Neg, "neg"),
     (Check::IntTrueDiv, "int_true_div"),
@@ -93,7 +96,7 @@ impl Check {
     /// Whether its operands are ints; otherwise they are floats.
     pub fn of_ints(self) -> bool {
         use Check::*;
-        matches!(self, Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Range | Value | Neg)
+        matches!(self, Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Range | Steps | Value | Neg)
     }
 
     /// Whether the operation has a value.
@@ -117,6 +120,7 @@ impl Check {
             Check::Shr => b >= 0,
             Check::Position => -b <= a && a < b,
             Check::Range => range_refused(a, b).is_none(),
+            Check::Steps => a == 0,
             Check::Value => narrow(b).1 <= a && a <= b,
             _ => a != i64::MIN,
         }

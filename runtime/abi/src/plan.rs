@@ -178,7 +178,10 @@ pub struct Loop {
     pub name: Arc<str>,
     /// One turn. Its buffers are its own: what they are in the plan around say `inputs`, `outputs` and `arena`.
     pub body: Plan,
+    /// At most, where the loop ends by itself.
     pub trips: u64,
+    /// Whether it ends at the first turn before which its first carry, a bool, is false.
+    pub until: bool,
     /// By input of the body.
     pub inputs: Vec<TurnInput>,
     /// By output of the body. In no turn shares one memory with an input, unless it is that input or is made in its place.
@@ -221,7 +224,7 @@ pub enum TurnInput {
 pub enum TurnOutput {
     /// A row of its own for each turn; the last turn leaves it elsewhere, where that is stated.
     Rows { rows: Rows, last: Option<BufRef> },
-    /// In two buffers by turns, of which the last turn takes the first.
+    /// In two buffers by turns, of which the last turn takes the first; of a loop that ends by itself the first turn does.
     Alternate([BufRef; 2]),
     /// In the same memory in every turn.
     Whole(BufRef),

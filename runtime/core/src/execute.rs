@@ -309,13 +309,29 @@ fn turns(l: &Loop, around: &Memory, device: &dyn Device) -> Result<(), PlanError
         }
     };
     let put = |c: &Copied, t: u64, left: &[Address]| {
+        let (from, to) = (input(c.carry as usize, t, left), around.row(c.to, 0));
+        // Where a loop ends by itself, what it leaves may be there.
+        if from == to {
+            return Ok(());
+        }
         // SAFETY: the plan gives what is copied its bytes at both ends.
-        unsafe { device.copy(input(c.carry as usize, t, left), around.row(c.to, 0), c.bytes) }
+        unsafe { device.copy(from, to, c.bytes) }
+    };
+    // What says before a turn whether there is one.
+    let goes_on = |t: u64, left: &[Address]| -> Result<bool, PlanError> {
+        let mut flag = [1];
+        if l.until {
+            device.settle().map_err(PlanError::Step)?;
+            // SAFETY: a bool is one byte, where the turn before left it or where it was given.
+            unsafe { device.download(input(0, t, left), &mut flag) }?;
+        }
+        Ok(flag != [0])
     };
     if l.trips > 0 {
         l.first.iter().try_for_each(|c| put(c, 0, &turn.outputs))?;
     }
-    for t in 0..l.trips {
+    let mut t = 0;
+    while t < l.trips && goes_on(t, &turn.outputs)? {
         // A body may have no steps that look.
         if device.is_interrupted() {
             return Err(PlanError::Interrupted);
@@ -328,7 +344,10 @@ fn turns(l: &Loop, around: &Memory, device: &dyn Device) -> Result<(), PlanError
             turn.outputs[i] = match output {
                 TurnOutput::Rows { last: Some(last), .. } if ends => around.address(last),
                 TurnOutput::Rows { rows, .. } => around.row(rows, t),
-                TurnOutput::Alternate(both) => around.address(both[((l.trips - 1 - t) % 2) as usize]),
+                TurnOutput::Alternate(both) => match l.until {
+                    true => around.address(both[(t % 2) as usize]),
+                    false => around.address(both[((l.trips - 1 - t) % 2) as usize]),
+                },
                 TurnOutput::Whole(buf) => around.address(buf),
                 TurnOutput::Input(i) => match turn.inputs[i as usize] {
                     Value::Memory(p) => p,
@@ -339,8 +358,9 @@ fn turns(l: &Loop, around: &Memory, device: &dyn Device) -> Result<(), PlanError
         // SAFETY: the arena around has room for that of the body from there on, and nobody reads what a turn leaves in it.
         unsafe { device.spoil(turn.arena, l.body.arena_bytes) };
         run(&turn, device)?;
+        t += 1;
     }
-    l.last.iter().try_for_each(|c| put(c, l.trips, &turn.outputs))?;
+    l.last.iter().try_for_each(|c| put(c, t, &turn.outputs))?;
     Ok(())
 }
 

@@ -169,7 +169,7 @@ fn over_blocks(r: &mut Reverse, rows: &Rows, cotangent: NodeId) -> Result<(), Bl
     let Some(first) = results.first().cloned() else { return Ok(()) };
     w.graph.bodies.push(turn.graph);
     let body = w.graph.bodies.len() as u32 - 1;
-    let prim = Prim::Scan { body, carry, sequences: by_rows.len() + 1, trips, reversed: false };
+    let prim = Prim::Scan { body, carry, sequences: by_rows.len() + 1, trips, reversed: false, until: false };
     let looped = w.node(prim, operands, first, results);
     let mut found: Vec<NodeId> = (0..made).filter_map(|i| w.get(looped, i)).collect();
     assert!(found.len() == made, "a loop over blocks gives each of its results");

@@ -14,6 +14,9 @@ use tessera_ops::map::MapOp;
 use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Build, Id, expand};
 
+/// A loop that ends by itself has a derivative if it has no more turns than this: each may leave a row.
+const TURNS_MAX: u64 = 1 << 32;
+
 /// The loop that is differentiated.
 struct Loop {
     id: NodeId,
@@ -23,6 +26,8 @@ struct Loop {
     sequences: usize,
     trips: u64,
     reversed: bool,
+    /// Whether it ends by itself.
+    until: bool,
     /// Which inputs of the body have cotangents.
     active: Vec<bool>,
     /// Cotangents of the results.
@@ -40,16 +45,80 @@ struct Reversed {
     carries: Vec<usize>,
     /// The same for stacked results.
     stacked: Vec<usize>,
+    /// Of one that ends by itself: what it carries before all else.
+    clock: Option<Clock>,
+}
+
+/// What a reverse loop that ends by itself carries first: inputs of its body.
+#[derive(Clone, Copy)]
+struct Clock {
+    /// How many turns there were.
+    count: NodeId,
+    /// The turn of the forward loop that it is at.
+    turn: NodeId,
+}
+
+impl Clock {
+    /// What a loop carries before all else: whether there is a turn, how many there were, and which one of the forward loop it is.
+    const CARRIES: usize = 3;
+
+    /// The carries of a reverse loop, and what it begins with: the last turn that the forward loop had.
+    fn start(r: &mut Reverse, l: &Loop, out: &mut Reversed) -> Option<Clock> {
+        let mut w = r.writer(l.id);
+        let turns = Id(w.get(l.id, 1)?.0);
+        let last = expand::binary_const(&mut w, MapOp::sub, turns, 1.0);
+        let first = expand::like(&mut w, turns, 0.0);
+        let goes_on = expand::map(&mut w, MapOp::ge, &[last, first]);
+        out.init.extend([goes_on, first, last].map(|id| NodeId(id.0)));
+        let [flag, number] = [DType::Bool, DType::I64].map(|dtype| NodeType::new(vec![], dtype));
+        input(&mut out.body, "goes_on", flag);
+        let count = input(&mut out.body, "count", number.clone());
+        Some(Clock { count, turn: input(&mut out.body, "turn", number) })
+    }
+
+    /// What it carries on.
+    fn next(self, w: &mut Writer) -> [NodeId; Clock::CARRIES] {
+        let (count, turn) = (Id(self.count.0), Id(self.turn.0));
+        let count = expand::binary_const(w, MapOp::add, count, 1.0);
+        let before = expand::binary_const(w, MapOp::sub, turn, 1.0);
+        let zero = expand::like(w, turn, 0.0);
+        let goes_on = expand::map(w, MapOp::ge, &[before, zero]);
+        [goes_on, count, before].map(|id| NodeId(id.0))
+    }
+
+    /// The row of its turn.
+    fn row(self, w: &mut Writer, rows: NodeId) -> NodeId {
+        let (shape, dtype) = (w.shape(Id(rows.0))[1..].to_vec(), w.dtype(Id(rows.0)));
+        NodeId(w.push(Prim::Take { axis: 0 }, &[Id(rows.0), Id(self.turn.0)], shape, dtype).0)
+    }
+}
+
+impl Reversed {
+    /// What a turn takes of `rows`: an element of a sequence; where the loop ends by itself, the row of its turn.
+    fn element(&mut self, r: &mut Reverse, l: &Loop, (name, ty): (&str, NodeType), rows: NodeId) -> NodeId {
+        let Some(clock) = self.clock else {
+            self.sequences.push(rows);
+            return input(&mut self.body, name, ty);
+        };
+        let all = input(&mut self.body, name, r.g.ty(rows).unsharded());
+        self.constants.push(rows);
+        let policy = r.g.node(l.id).policy;
+        clock.row(&mut Writer::new(&mut self.body, policy), all)
+    }
 }
 
 /// Adds the cotangents of the operands of a loop.
 pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Result<(), Blocked> {
     let node = r.g.node(id).clone();
-    let Prim::Scan { body, carry, sequences, trips, reversed } = node.prim else { return Ok(()) };
+    let Prim::Scan { body, carry, sequences, trips, reversed, until } = node.prim else { return Ok(()) };
+    if until && trips > TURNS_MAX {
+        return Err(Blocked { node: id, why: "a loop that may have any number of turns".into() });
+    }
     let Some(inner) = r.g.bodies.get(body as usize).cloned() else { return Ok(()) };
     let start: Vec<bool> = node.operands.iter().map(|&o| r.is_active(o)).collect();
     let active = active_inputs(&inner, start, carry);
-    let l = Loop { id, body: inner, operands: node.operands, carry, sequences, trips, reversed, active, cotangents };
+    let operands = node.operands;
+    let l = Loop { id, body: inner, operands, carry, sequences, trips, reversed, until, active, cotangents };
     if trips == 0 {
         for i in 0..carry {
             if let Some(Some(c)) = l.cotangents.get(i) {
@@ -60,7 +129,9 @@ pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Res
     }
     let states = states(r, &l, body as usize);
     let (mut back, once_more) = reverse_loop(r, &l, &states).map_err(|b| Blocked { node: id, why: b.why })?;
-    keep(r, &l, body as usize, &mut back, &once_more);
+    if !until {
+        keep(r, &l, body as usize, &mut back, &once_more);
+    }
     finish(r, &l, back);
     Ok(())
 }
@@ -164,7 +235,11 @@ fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<
         constants: vec![],
         carries: vec![],
         stacked: vec![],
+        clock: None,
     };
+    if l.until {
+        out.clock = Clock::start(r, l, &mut out);
+    }
     let inputs = input_nodes(&l.body, l.operands.len());
     // Inputs: carries first, in the order of `init`.
     let mut carried = vec![];
@@ -191,14 +266,12 @@ fn reverse_loop(r: &mut Reverse, l: &Loop, states: &[Option<NodeId>]) -> Result<
     for i in 0..l.carry + l.sequences {
         let Some(source) = (if i < l.carry { states[i] } else { Some(l.operands[i]) }) else { continue };
         let Some(ty) = inputs[i].map(|n| l.body.ty(n).clone()) else { continue };
-        values[i] = Some(input(&mut out.body, "element", ty));
-        out.sequences.push(source);
+        values[i] = Some(out.element(r, l, ("element", ty), source));
     }
     let mut seeds = vec![];
     for (k, c) in l.cotangents.iter().enumerate().skip(l.carry) {
         let (Some(c), Some(&output)) = (c, l.body.outputs.get(k)) else { continue };
-        seeds.push((output, input(&mut out.body, "cotangent", l.body.ty(output).unsharded())));
-        out.sequences.push(*c);
+        seeds.push((output, out.element(r, l, ("cotangent", l.body.ty(output).unsharded()), *c)));
     }
     // Then constants.
     for i in l.carry + l.sequences..l.operands.len() {
@@ -240,6 +313,7 @@ fn turn(
     let cotangent = |i: usize| wrt.iter().position(|w| w.0 == i).and_then(|k| made[k]);
     let mut w = Writer::new(&mut out.body, policy);
     let mut outputs = vec![];
+    outputs.extend(out.clock.into_iter().flat_map(|clock| clock.next(&mut w)));
     for (&i, &before) in out.carries.iter().zip(carried) {
         let c = cotangent(i);
         outputs.push(match (i < l.carry, c) {
@@ -264,7 +338,8 @@ fn turn(
 
 /// Adds the reverse loop, and its results to the cotangents of the loop's operands.
 fn finish(r: &mut Reverse, l: &Loop, reversed_loop: Reversed) {
-    let Reversed { body, init, sequences, constants, carries, stacked } = reversed_loop;
+    let Reversed { body, init, sequences, constants, carries, stacked, clock } = reversed_loop;
+    let lead = clock.map_or(0, |_| Clock::CARRIES);
     let carry = init.len();
     let results: Vec<NodeType> = body
         .outputs
@@ -282,14 +357,15 @@ fn finish(r: &mut Reverse, l: &Loop, reversed_loop: Reversed) {
         carry,
         sequences: sequences.len(),
         trips: l.trips,
-        reversed: !l.reversed,
+        reversed: !l.reversed && !l.until,
+        until: l.until,
     };
     let operands = [init, sequences, constants].concat();
     let mut w = r.writer(l.id);
     let node = w.node(prim, operands, first, results);
     let mut parts = vec![];
     for (k, &i) in carries.iter().chain(&stacked).enumerate() {
-        let Some(got) = w.get(node, k) else { continue };
+        let Some(got) = w.get(node, lead + k) else { continue };
         parts.push((i, got));
     }
     for (i, c) in parts {

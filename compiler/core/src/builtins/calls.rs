@@ -162,6 +162,8 @@ calls! {
 
     "op.scan" ("f, init, xs") -> "tuple": "A loop inside of tensor code: `f(carry, x)` gives the next carry and a row, for every row of `xs`. Gives the last carry and all rows.";
     "op.fori" ("lower, upper, f, init"): "A loop inside of tensor code: the last of the states that `f(i, state)` gives for every int from `lower` to `upper`, which is not among them.";
+    "op.cond" ("pred, then, otherwise, *operands"): "A choice inside of tensor code, by a bool that may be a tensor's: `then(*operands)` or `otherwise(*operands)`, of which one is computed. Both give values of one type. With `autodiff.vmap` both are computed and chosen from.";
+    "op.while_loop" ("cond, body, init, max_steps=None"): "A loop inside of tensor code that goes on while `cond(state)` is true: the first of the states, `init` and what `body` makes of each, for which it is not. With `max_steps` it is an error to need more turns than that, and the loop has a derivative.";
     "op.kernel": "As a decorator: the function is one kernel, on whole tensors or, with `tile.…`, written for one program of a grid.";
     "op.autotune" ("*, cache, objective=\"latency\", samples=50"): "As a decorator: measures how the kernels of a function run best, by \"latency\", \"throughput\", \"memory\", \"compile\" or \"energy\", and keeps the result under a name.";
 

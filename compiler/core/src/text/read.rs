@@ -318,7 +318,10 @@ impl Reader<'_> {
     }
 
     fn inst(&self, op: &Op, key: &str) -> Read<InstId> {
-        let name = op.str(key)?;
+        self.named(op, op.str(key)?)
+    }
+
+    fn named(&self, op: &Op, name: &str) -> Read<InstId> {
         self.functions.get(name).copied().ok_or_else(|| op.error(format!("there is no function `%{name}`")))
     }
 

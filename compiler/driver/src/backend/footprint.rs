@@ -122,10 +122,11 @@ impl Backend {
                 out.exchanges.push(Exchanged { name: e.name.to_string(), tensors, times: 1 });
                 continue;
             }
-            if let Prim::Scan { body, trips, .. } = &graph.node(root).prim
+            let prim = &graph.node(root).prim;
+            if let (Prim::Scan { body, .. }, Some(turns)) = (prim, prim.turns())
                 && let Some(body) = graph.bodies.get(*body as usize)
             {
-                out.turns(self.footprint(&tessera_graph::optimise(body))?, *trips);
+                out.turns(self.footprint(&tessera_graph::optimise(body))?, turns);
             }
             let source = graph.node(root).operands.first().and_then(|&o| place(o));
             if planned.group.kind == GroupKind::Copy && source == place(root) {

@@ -30,13 +30,13 @@ impl Backend {
     ) -> Result<(), BackendError> {
         let id = group.roots[0];
         let lacks = || BackendError::Internal("a loop without a body".into());
-        let Prim::Scan { body, trips, .. } = graph.node(id).prim else { return Err(lacks()) };
+        let Prim::Scan { body, trips, until, .. } = graph.node(id).prim else { return Err(lacks()) };
         let body = tessera_graph::optimise(graph.bodies.get(body as usize).ok_or_else(lacks)?);
         let mut of_turn = self.plan_with(&body, pool, &BTreeSet::new())?;
         if !exchanges::in_order(&body, &of_turn) {
             return Err(BackendError::Internal("the exchanges of a loop lost their order".into()));
         }
-        kernel_costs::add_times(&mut plan.counts, &of_turn.counts, trips);
+        kernel_costs::add_times(&mut plan.counts, &of_turn.counts, graph.node(id).prim.turns().unwrap_or(0));
         let (results, again) = results(graph, id, memory);
         let TurnPlaces { outputs, first, last, copies, same, end } =
             places(graph, id, memory, &body, of_turn.outputs.clone(), results);
@@ -48,6 +48,7 @@ impl Backend {
             inputs: inputs(graph, group, memory),
             body: of_turn,
             trips,
+            until,
             outputs,
             first,
             last,
@@ -113,9 +114,9 @@ fn places(
     given: Vec<Output>,
     results: Vec<Option<BufRef>>,
 ) -> TurnPlaces {
-    let Prim::Scan { carry, trips, reversed, .. } = graph.node(id).prim else { bug!("{} is no loop", id.0) };
+    let Prim::Scan { carry, trips, reversed, until, .. } = graph.node(id).prim else { bug!("{} is no loop", id.0) };
     let room = memory.arena_bytes.next_multiple_of(64);
-    Turns { body, given, carry, trips, reversed, results, room, copies: vec![] }.places()
+    Turns { body, given, carry, trips, reversed, until, results, room, copies: vec![] }.places()
 }
 
 /// Where turns find what they read.

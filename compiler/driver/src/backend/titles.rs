@@ -19,6 +19,8 @@ pub fn of(graph: &Graph, group: &Group) -> String {
     match (&group.kind, &graph.node(root).prim) {
         (GroupKind::Attention, _) => "FusedOp[FlashAttn]".into(),
         (_, Prim::Exchange(e)) => exchanged(&e.name),
+        (_, Prim::Scan { until: true, trips: 1, .. }) => "Cond".into(),
+        (_, Prim::Scan { until: true, .. }) => "While".into(),
         (_, Prim::Scan { trips, .. }) => format!("Loop[{trips}]"),
         _ => computed(graph, group),
     }

@@ -30,6 +30,8 @@ pub struct Turns<'a> {
     pub carry: usize,
     pub trips: u64,
     pub reversed: bool,
+    /// Whether it ends by itself: which turn is the last is not known before.
+    pub until: bool,
     /// Where results are wanted, by number.
     pub results: Vec<Option<BufRef>>,
     /// Where room behind the arena begins that nobody has yet.
@@ -152,7 +154,7 @@ impl Turns<'_> {
                 TurnOutput::Alternate(_) | TurnOutput::Whole(_) => true,
                 TurnOutput::Input(_) => false,
             };
-            there && self.trips > 0
+            there && self.trips > 0 && !self.until
         };
         let one = |i: usize| {
             let to = Rows { of: self.results[i]?, first: 0, step: 0 };

@@ -176,7 +176,7 @@ fn leads(program: &Program) -> BTreeSet<InstId> {
     let mut callers: BTreeMap<InstId, Vec<InstId>> = BTreeMap::new();
     for (i, f) in program.insts.iter().enumerate() {
         each_expr_in(&f.body, &mut |e| {
-            if let Some(inst) = called(e) {
+            for inst in called(e) {
                 callers.entry(inst).or_default().push(InstId(i as u32));
             }
         });
@@ -243,7 +243,7 @@ impl Walk<'_> {
             self.seen.insert((inst, known.clone()));
             let mut next = vec![];
             each_expr_in(&self.program.insts[inst.0 as usize].body, &mut |e| {
-                if let Some(callee) = called(e).filter(|callee| self.leads.contains(callee)) {
+                for callee in called(e).into_iter().filter(|callee| self.leads.contains(callee)) {
                     let by_other = by_other || !matches!(e.kind, TKind::Call { .. });
                     next.extend(self.call(inst, &known, e, callee).map(|call| (call, by_other)));
                 }

@@ -55,6 +55,7 @@ impl Consumers {
             | TKind::CallValue { .. }
             | TKind::Scan { .. }
             | TKind::Fori { .. }
+            | TKind::Flow { .. }
             | TKind::Derive { .. } => found.calls += 1,
             _ => {}
         });

@@ -289,7 +289,8 @@ impl<'a> Bound<'a> {
     }
 
     fn made_at(&mut self, e: &TExpr) {
-        if let (Some(id), Some(main)) = (called(e), self.main) {
+        let Some(main) = self.main else { return };
+        for id in called(e) {
             let made: Vec<InstId> =
                 self.makers.get(&main.callees[id.0 as usize]).into_iter().flatten().copied().collect();
             made.into_iter().for_each(|id| self.hold(id));

@@ -89,6 +89,8 @@ impl Cx<'_> {
         match &**name {
             "op.scan" => return self.scan(values, span),
             "op.fori" => return self.fori(values, span),
+            "op.cond" => return self.cond(values, span),
+            "op.while_loop" => return self.while_loop(values, span),
             "graph.profile" => return self.profiled(values, span),
             "autodiff.grad"
             | "autodiff.value_and_grad"

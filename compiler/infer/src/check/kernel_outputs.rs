@@ -313,7 +313,7 @@ fn pointwise(e: &TExpr) -> bool {
     let own = match &e.kind {
         TKind::Op { def, .. } => def.elementwise,
         TKind::Call { .. } | TKind::CallValue { .. } | TKind::Scan { .. } | TKind::Fori { .. } => false,
-        TKind::Derive { .. } => false,
+        TKind::Flow { .. } | TKind::Derive { .. } => false,
         TKind::TensorIndex { .. } | TKind::Block { .. } => false,
         TKind::Builtin { name, .. } => !name.is_tile(),
         _ => true,

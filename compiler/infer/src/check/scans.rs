@@ -49,7 +49,7 @@ impl Cx<'_> {
     }
 
     /// A Python scalar carried by a loop is a tensor of rank 0.
-    fn carry(&mut self, init: TExpr) -> TExpr {
+    pub(super) fn carry(&mut self, init: TExpr) -> TExpr {
         let dtype = match &init.ty {
             Ty::Int(_) => DType::I64,
             Ty::Float => DType::F32,
@@ -62,7 +62,7 @@ impl Cx<'_> {
     /// The function of a loop at the type that its carry keeps from turn to turn. How the tensors of
     /// the carry lie is what the function makes of them: what is everywhere in full when it comes in
     /// is cut as it is given back. E0404 where more than cutting is needed.
-    fn turns(
+    pub(super) fn turns(
         &mut self,
         name: &str,
         f: &TExpr,
@@ -255,11 +255,11 @@ pub fn stacked_at(ty: &Ty, axis: i64, n: &Size, rows: &Sharding) -> Option<Ty> {
 }
 
 /// A loop's function at the type of its carry.
-struct Looped {
-    inst: InstId,
-    callee: Option<Box<TExpr>>,
+pub(super) struct Looped {
+    pub inst: InstId,
+    pub callee: Option<Box<TExpr>>,
     ret: Ty,
-    carry: Ty,
+    pub carry: Ty,
 }
 
 /// E0404: a carry that is given back in a layout that it cannot come in with.

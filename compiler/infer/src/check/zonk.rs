@@ -282,6 +282,10 @@ impl Zonk<'_> {
                 callee.iter_mut().for_each(|e| self.expr(e));
                 [low, high, init].into_iter().for_each(|e| self.expr(e));
             }
+            TKind::Flow { functions, args, .. } => {
+                functions.iter_mut().flat_map(|f| &mut f.callee).for_each(|e| self.expr(e));
+                args.iter_mut().for_each(|e| self.expr(e));
+            }
             TKind::Derive { f, args } => f.values_mut().into_iter().chain(args).for_each(|e| self.expr(e)),
             TKind::Collective { x, .. } => x.iter_mut().for_each(|x| self.expr(x)),
             TKind::StopGradient(x) | TKind::Layout(x) => self.expr(x),

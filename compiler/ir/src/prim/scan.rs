@@ -7,6 +7,7 @@ pub struct Scan {
     pub sequences: usize,
     pub trips: u64,
     pub reversed: bool,
+    pub until: bool,
 }
 
 impl Primitive for Scan {
@@ -36,6 +37,13 @@ impl Primitive for Scan {
                 return Err(format!("operand {i} is {inside} inside, the body declares {}", input.ty));
             }
         }
+        if self.until {
+            let leads = [DType::Bool, DType::I64].map(|dtype| NodeType::new(vec![], dtype));
+            let carried = body.inputs.iter().take(carry).map(|i| &i.ty);
+            ensure(leads.iter().eq(carried.take(leads.len())) && self.sequences == 0, || {
+                "a loop that ends by itself carries a bool and an i64 first, and has no sequences".into()
+            })?;
+        }
         let result = |(i, &o): (usize, &NodeId)| {
             let ty = body.ty(o);
             if i < carry { ty.unsharded() } else { ty.stacked(trips) }
@@ -52,6 +60,9 @@ impl Primitive for Scan {
         if self.reversed {
             put.bool("reversed", true);
         }
+        if self.until {
+            put.bool("until", true);
+        }
         "scan".into()
     }
 
@@ -63,6 +74,7 @@ impl Primitive for Scan {
                 sequences: op.index("sequences")?,
                 trips: op.index("trips")? as u64,
                 reversed: op.bool("reversed").unwrap_or(false),
+                until: op.bool("until").unwrap_or(false),
             })
         })
     }

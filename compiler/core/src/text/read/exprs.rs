@@ -253,6 +253,16 @@ impl Reader<'_> {
                     _ => TKind::Fori { inst, callee, low: next()?, high: next()?, init: next()? },
                 }
             }
+            "cond" | "while" => {
+                let Some(flow) = Flow::ALL.into_iter().find(|f| f.name() == name) else { return Err(missing()) };
+                let (of, closed) = (texts(op, "of")?, op.ints("closed")?);
+                let mut functions = vec![];
+                for (name, closed) in of.into_iter().zip(closed) {
+                    let callee = if closed != 0 { Some(Box::new(values.next().ok_or_else(missing)?)) } else { None };
+                    functions.push(Called::new(self.named(op, name)?, callee));
+                }
+                TKind::Flow { flow, functions, args: values.by_ref().collect() }
+            }
             "derive" => {
                 let region = op.regions.first().ok_or_else(|| op.error("a region is missing"))?;
                 TKind::Derive { f: Box::new(self.made(op, region)?), args: values.by_ref().collect() }
