@@ -46,7 +46,7 @@ impl Tracer<'_> {
             let value = self.turn_of(taken, args, span)?;
             return Ok(self.as_tensors(&value, span));
         }
-        let test = self.truth(&test, pred.span)?;
+        let test = self.one_bool(&test, pred.span)?;
         let other = expand::map(&mut self.adder("cond", span), MapOp::logical_not, &[test]);
         // The first one gives a row, which there is if it was taken; that is what the second one begins with.
         let begin = self.starting(test, Value::None, span);
@@ -84,7 +84,7 @@ impl Tracer<'_> {
         }
         let init = self.eval(init)?;
         let goes_on = self.turn_of(cond, [init.clone()], span)?;
-        let goes_on = self.truth(&goes_on, span)?;
+        let goes_on = self.one_bool(&goes_on, span)?;
         let begin = self.starting(goes_on, init, span);
         let trips = max_steps.map_or(UNBOUNDED, |(n, _)| n as u64);
         let over = Over { sequences: &[], positions: None, trips, until: true };
@@ -93,7 +93,7 @@ impl Tracer<'_> {
             let state = t.carried(carry, span)?;
             let next = t.turn_of(body, [state], span)?;
             let goes_on = t.turn_of(cond, [next.clone()], span)?;
-            let goes_on = t.truth(&goes_on, span)?;
+            let goes_on = t.one_bool(&goes_on, span)?;
             let count = Id(t.leaf_of(&count, span)?.0);
             let count = expand::binary_const(&mut t.adder("while_loop", span), MapOp::add, count, 1.0);
             let [flag, count] = [goes_on, count].map(|id| Value::Tensor(t.tensor_id(id)));
@@ -153,7 +153,7 @@ impl Tracer<'_> {
     }
 
     /// A condition, as a bool of the graph.
-    fn truth(&mut self, value: &Value, span: Span) -> R<Id> {
+    fn one_bool(&mut self, value: &Value, span: Span) -> R<Id> {
         let id = self.leaf_of(value, span)?;
         let ty = self.level().graph.ty(id).unsharded();
         match ty.dtype == DType::Bool && ty.shape.is_empty() {

@@ -319,13 +319,17 @@ fn turns(l: &Loop, around: &Memory, device: &dyn Device) -> Result<(), PlanError
     };
     // What says before a turn whether there is one.
     let goes_on = |t: u64, left: &[Address]| -> Result<bool, PlanError> {
-        let mut flag = [1];
-        if l.until {
-            device.settle().map_err(PlanError::Step)?;
-            // SAFETY: a bool is one byte, where the turn before left it or where it was given.
-            unsafe { device.download(input(0, t, left), &mut flag) }?;
+        let (flag, mut there) = (input(0, t, left), [1]);
+        // SAFETY: a bool is one byte, where the turn before left it or where it was given.
+        match (l.until, device.shares_host_memory()) {
+            (false, _) => {}
+            (true, true) => there[0] = unsafe { *flag.cast_const().cast::<u8>() },
+            (true, false) => {
+                device.settle().map_err(PlanError::Step)?;
+                unsafe { device.download(flag, &mut there) }?;
+            }
         }
-        Ok(flag != [0])
+        Ok(there != [0])
     };
     if l.trips > 0 {
         l.first.iter().try_for_each(|c| put(c, 0, &turn.outputs))?;

@@ -88,16 +88,12 @@ impl Batch<'_, '_> {
         let goes_on = Id(values[0].0.0);
         let mut kept = vec![];
         for (i, &new) in next.iter().enumerate() {
-            let kept_is = match values.get(i).filter(|_| i < carry) {
-                Some((old, _)) => {
-                    let shape = w.shape(new);
-                    let dims = vec![0];
-                    let goes_on = expand::broadcast_dims(&mut w, goes_on, &shape, dims);
-                    expand::map(&mut w, MapOp::select, &[goes_on, new, Id(old.0)])
-                }
-                None => new,
-            };
-            kept.push(kept_is);
+            let old = values.get(i).filter(|_| i < carry);
+            kept.push(old.map_or(new, |(old, _)| {
+                let shape = w.shape(new);
+                let goes_on = expand::broadcast_dims(&mut w, goes_on, &shape, vec![0]);
+                expand::select(&mut w, goes_on, new, Id(old.0))
+            }));
         }
         // What has ended says so from then on.
         let any = expand::reduce(&mut w, kept[0], Reduction::Any, &[0], false);

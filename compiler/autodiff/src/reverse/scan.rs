@@ -8,6 +8,7 @@ use super::{Blocked, Reverse, active, smooth};
 use crate::copies::{copy_into, input};
 use crate::kept;
 use std::collections::{BTreeMap, BTreeSet};
+use tessera_base::DType;
 use tessera_ir::graph::{Graph, NodeId, NodeType, Policy};
 use tessera_ir::writer::{Writer, zeros_like};
 use tessera_ops::map::MapOp;
