@@ -49,11 +49,11 @@ impl Cx<'_> {
             return self.fail(Diagnostic::new(Code::E0204, n.span, text));
         }
         let max_steps = max_steps.filter(|n| n.ty != Ty::None);
-        let init = self.carry(init);
+        let mut init = self.carry(init);
         let value = |ty: &Ty| vec![TExpr { kind: TKind::None, ty: ty.clone(), span }];
         let next = |ret: &Ty| Some(ret.clone());
         let Some(Looped { inst, callee, carry, .. }) =
-            self.turns(NAME, &body, init.ty.clone(), &|carry| value(carry), &next, span)
+            self.turns(NAME, &body, &mut init, &|carry| value(carry), &next, span)
         else {
             return error_at(span);
         };

@@ -16,7 +16,7 @@ impl Cx<'_> {
         let Some(given) = self.match_params("op.scan", &slots, values, span, None) else { return error_at(span) };
         let mut given = given.into_iter().flatten();
         let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
-        let init = self.carry(init);
+        let mut init = self.carry(init);
         let Some((row, n)) = self.leading(&xs) else { return error_at(span) };
         let turn = |carry: &Ty| {
             let value = |ty: &Ty| TExpr { kind: TKind::None, ty: ty.clone(), span };
@@ -27,7 +27,7 @@ impl Cx<'_> {
             _ => None,
         };
         let Some(Looped { inst, callee, ret, carry: carry_ty }) =
-            self.turns("op.scan", &f, init.ty.clone(), &turn, &next, span)
+            self.turns("op.scan", &f, &mut init, &turn, &next, span)
         else {
             return error_at(span);
         };
@@ -61,16 +61,18 @@ impl Cx<'_> {
 
     /// The function of a loop at the type that its carry keeps from turn to turn. How the tensors of
     /// the carry lie is what the function makes of them: what is everywhere in full when it comes in
-    /// is cut as it is given back. E0404 where more than cutting is needed.
+    /// is cut as it is given back. E0404 where more than cutting is needed. Numbers in `init` that come back as tensors come in
+    /// as such.
     pub(super) fn turns(
         &mut self,
         name: &str,
         f: &TExpr,
-        mut carry: Ty,
+        init: &mut TExpr,
         args: &dyn Fn(&Ty) -> Vec<TExpr>,
         next: &dyn Fn(&Ty) -> Option<Ty>,
         span: Span,
     ) -> Option<Looped> {
+        let mut carry = init.ty.clone();
         loop {
             let requests = self.requests.len();
             // There may be no turns.
@@ -81,9 +83,18 @@ impl Cx<'_> {
                     cx.report(Diagnostic::new(Code::E0204, f.span, text));
                     return None;
                 };
+                if has_numbers(&carry, &back) {
+                    return Some((inst, callee, ret, back));
+                }
                 let same = cx.same_carry(&layouts::unsharded(&carry), &layouts::unsharded(&back), f.span, name);
                 same.then_some((inst, callee, ret, back))
             })?;
+            if has_numbers(&carry, &back) {
+                *init = self.numbers_as(init.clone(), &back);
+                carry = init.ty.clone();
+                self.requests.truncate(requests);
+                continue;
+            }
             match layouts::settled(&carry, &back) {
                 Ok(ty) if ty == carry => return Some(Looped { inst, callee, ret, carry }),
                 // Each time, an axis splits what it did not split before.
@@ -94,6 +105,32 @@ impl Cx<'_> {
                 }
             }
             self.requests.truncate(requests);
+        }
+    }
+
+    /// A value whose numbers are tensors where `like` has tensors of rank 0.
+    fn numbers_as(&mut self, value: TExpr, like: &Ty) -> TExpr {
+        match like {
+            Ty::Tensor(t) if !value.ty.is_tensor() => match t.dtype {
+                Some(dtype) => tessera_types::coerce::scalar_to_tensor(&mut self.sizes, value, dtype),
+                None => value,
+            },
+            Ty::Tuple(likes) if has_numbers(&value.ty, like) => {
+                let span = value.span;
+                let parts = match value.kind {
+                    TKind::Tuple(parts) => parts,
+                    _ => {
+                        let Ty::Tuple(types) = value.ty.clone() else { return value };
+                        let whole = self.save("init", value);
+                        let part = |(i, ty)| TExpr { kind: TKind::Field(Box::new(whole.clone()), i as u32), ty, span };
+                        types.into_iter().enumerate().map(part).collect()
+                    }
+                };
+                let parts: Vec<TExpr> = parts.into_iter().zip(likes).map(|(p, like)| self.numbers_as(p, like)).collect();
+                let ty = Ty::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
+                TExpr { kind: TKind::Tuple(parts), ty, span }
+            }
+            _ => value,
         }
     }
 
@@ -176,19 +213,28 @@ impl Cx<'_> {
                 return error_at(span);
             }
         }
-        let init = self.carry(init);
+        let mut init = self.carry(init);
         let turn = |carry: &Ty| {
             let value = |ty: Ty| TExpr { kind: TKind::None, ty, span };
             vec![value(Ty::int()), value(carry.clone())]
         };
         let next = |ret: &Ty| Some(ret.clone());
         let Some(Looped { inst, callee, carry: carry_ty, .. }) =
-            self.turns("op.fori", &f, init.ty.clone(), &turn, &next, span)
+            self.turns("op.fori", &f, &mut init, &turn, &next, span)
         else {
             return error_at(span);
         };
         let kind = TKind::Fori { inst, callee, low: Box::new(low), high: Box::new(high), init: Box::new(init) };
         TExpr { kind, ty: carry_ty, span }
+    }
+}
+
+/// Whether a carry has a number where a turn gives a tensor of rank 0.
+fn has_numbers(carry: &Ty, back: &Ty) -> bool {
+    match (carry, back) {
+        (Ty::Int(_) | Ty::Float | Ty::Bool, Ty::Tensor(t)) => t.rank() == 0 && t.dtype.is_some(),
+        (Ty::Tuple(a), Ty::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).any(|(a, b)| has_numbers(a, b)),
+        _ => false,
     }
 }
 
