@@ -1,4 +1,8 @@
 //! Forward mode, from reverse mode twice.
+//!
+//! Loops that end by themselves carry the tangents along: the reverse loop would keep what every turn begins with, of which there may be any number.
+
+mod until;
 
 use crate::reverse::{Blocked, pullback};
 use tessera_ir::graph::{Graph, NodeId, Policy};
@@ -16,6 +20,19 @@ use tessera_ops::surface::expand;
 /// # Errors
 /// A node on the way that has no derivative.
 pub fn pushforward(
+    g: &mut Graph,
+    outputs: &[NodeId],
+    tangents: &[(NodeId, NodeId)],
+) -> Result<Vec<Option<NodeId>>, Blocked> {
+    let mut known = tangents.to_vec();
+    for id in until::loops(g, outputs, tangents) {
+        known.extend(until::tangents(g, id, &known)?);
+    }
+    through(g, outputs, &known)
+}
+
+/// The same where no loop on the way ends by itself.
+fn through(
     g: &mut Graph,
     outputs: &[NodeId],
     tangents: &[(NodeId, NodeId)],

@@ -4,6 +4,8 @@ mod products;
 mod rows;
 mod scan;
 
+pub use scan::active_inputs;
+
 use crate::batch::as_graph;
 use crate::copies::copy_into;
 use std::collections::{BTreeMap, BTreeSet};

@@ -138,7 +138,7 @@ pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Res
 }
 
 /// The inputs of the body that depend on active operands, also through earlier turns.
-fn active_inputs(body: &Graph, mut inputs: Vec<bool>, carry: usize) -> Vec<bool> {
+pub fn active_inputs(body: &Graph, mut inputs: Vec<bool>, carry: usize) -> Vec<bool> {
     let nodes = input_nodes(body, inputs.len());
     for (on, node) in inputs.iter_mut().zip(&nodes) {
         *on &= node.is_some_and(|n| smooth(body.ty(n).dtype));
