@@ -75,7 +75,7 @@ pub fn function(name: &str, params: Vec<Variable>, locals: Vec<Variable>, ret: T
 
 pub fn program(globals: Vec<Variable>, mut insts: Vec<FnInst>, body: Vec<TStmt>) -> Program {
     let mut main = function("main", vec![], vec![], Ty::None, body);
-    main.effect = Effect::Host { why: "prints".into(), span: span() };
+    main.effect = Effect::Host { why: "prints".into(), span: span(), by_data: false };
     insts.push(main);
     Program { entry: Some(InstId(insts.len() as u32 - 1)), insts, globals }
 }

@@ -98,6 +98,8 @@ pub enum Effect {
     Host {
         why: Arc<str>,
         span: Span,
+        /// Nothing else than deciding on the elements of tensors makes it one: tensor code can have it.
+        by_data: bool,
     },
 }
 

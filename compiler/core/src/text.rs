@@ -83,8 +83,9 @@ impl<'p> Writer<'p> {
         op.attrs.extend(entry.then(|| ("entry".into(), Attr::Bool(true))));
         op.attrs.extend((!f.captures.is_empty()).then(|| ("captures".into(), numbers(&f.captures))));
         op.attrs.extend((!f.params.is_empty()).then(|| ("params".into(), numbers(&f.params))));
-        if let Effect::Host { why, span } = &f.effect {
+        if let Effect::Host { why, span, by_data } = &f.effect {
             op.attrs.push(("host".into(), string(&**why)));
+            op.attrs.extend(by_data.then(|| ("by_data".into(), Attr::Bool(true))));
             op.attrs.extend(self.places.then(|| ("host_at".into(), span_attr(*span))));
         }
         op.attrs.extend((f.policy != Policy::default()).then(|| ("policy".into(), string(f.policy.name()))));

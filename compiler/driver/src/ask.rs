@@ -172,7 +172,7 @@ impl Asked {
 
     /// Why it is no graph function, if it is none.
     pub fn host(&self) -> Option<Diagnostic> {
-        let Effect::Host { why, span } = &self.inst().effect else { return None };
+        let Effect::Host { why, span, .. } = &self.inst().effect else { return None };
         let message = format!("`{}` is not a graph function: it {why}", self.function.name);
         let d = Diagnostic::new(Code::E0301, *span, message).with_label(self.function.head, "this function");
         Some(

@@ -100,7 +100,7 @@ impl Checker<'_> {
     }
 
     fn wrong(&self, f: &Function) -> Vec<Diagnostic> {
-        if let Effect::Host { why, span } = &f.effect {
+        if let Effect::Host { why, span, .. } = &f.effect {
             return vec![told::of_host(f, why, *span)];
         }
         if let Some(open) = &f.open {

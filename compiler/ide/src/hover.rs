@@ -144,7 +144,7 @@ fn instances(cx: &Analysis, symbol: &Symbol, out: &mut String) {
     }
     match all.first().map(|i| &i.effect) {
         Some(Effect::Graph) => out.push_str("\nGraph function: it computes tensors and nothing else.\n"),
-        Some(Effect::Host { why, span }) => {
+        Some(Effect::Host { why, span, .. }) => {
             let line = cx.sources.line_col(*span).map_or_else(String::new, |(_, line, _)| format!(" (line {line})"));
             let _ = writeln!(out, "\nHost function: it {why}{line}.");
         }

@@ -397,19 +397,13 @@ impl Assembly<'_> {
         }
         let effects = effects(&self.reached.insts);
         for need in needs {
-            if let (Some(Effect::Host { why, span }), Some(callee)) =
+            if let (Some(Effect::Host { why, span, by_data: false }), Some(callee)) =
                 (effects.get(&need.inst), self.reached.insts.get(&need.inst))
             {
                 let message = format!("`{}` is not a graph function: {why}", callee.checked.inst.name);
                 let d = Diagnostic::new(Code::E0301, need.span, message).with_label(*span, "because of this");
-                let help = match &**why {
-                    check::scalars::ON_DATA => {
-                        "`op.where(condition, a, b)` is tensor code: it takes the one or the other, by element"
-                    }
-                    _ => {
-                        "what is called here only computes tensors: do the rest before or behind it, or in a `for` loop"
-                    }
-                };
+                let help =
+                    "what is called here only computes tensors: do the rest before or behind it, or in a `for` loop";
                 self.diagnostics.push(d.help(help));
             }
         }
@@ -422,7 +416,7 @@ impl Assembly<'_> {
         }
         let effects = effects(&self.reached.insts);
         for (id, Inst { checked, .. }) in &self.reached.insts {
-            if let (true, Some(Effect::Host { why, span })) = (checked.inst.kernel, effects.get(id)) {
+            if let (true, Some(Effect::Host { why, span, .. })) = (checked.inst.kernel, effects.get(id)) {
                 let name = &checked.inst.name;
                 let message = format!("the kernel `{name}` does more than compute tensors: it {why}");
                 let d = Diagnostic::new(tessera_base::Code::E0503, *span, message)
@@ -525,10 +519,16 @@ pub(crate) fn effects(insts: &BTreeMap<InstId, Inst>) -> BTreeMap<InstId, Effect
         out.iter().filter(|(_, e)| **e != Effect::Graph).map(|(id, _)| *id).collect();
     while let Some(id) = work.pop_front() {
         let name = insts.get(&id).map_or_else(|| "?".into(), |c| c.checked.inst.name.clone());
+        let Some(Effect::Host { by_data, .. }) = out.get(&id).cloned() else { continue };
         for (caller, span) in callers.get(&id).into_iter().flatten() {
-            if out.get(caller) == Some(&Effect::Graph) {
+            let is_more = match out.get(caller) {
+                Some(Effect::Graph) => true,
+                Some(Effect::Host { by_data: so_far, .. }) => *so_far && !by_data,
+                None => false,
+            };
+            if is_more {
                 let why = format!("calls `{name}`, which is a host function").into();
-                out.insert(*caller, Effect::Host { why, span: *span });
+                out.insert(*caller, Effect::Host { why, span: *span, by_data });
                 work.push_back(*caller);
             }
         }

@@ -3,6 +3,7 @@
 //! A choice is two loops of one turn at most: one of them has it. So what differentiates, batches and divides loops does the same
 //! for choices.
 
+use super::roll::same_structure;
 use super::scan::{Callee, Leaf};
 use super::turns::Over;
 use super::value::{Scalar, Value};
@@ -16,7 +17,7 @@ use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};
 
 /// The turns of a loop without a bound.
-const UNBOUNDED: u64 = i64::MAX as u64;
+pub(super) const UNBOUNDED: u64 = i64::MAX as u64;
 
 impl Tracer<'_> {
     pub(super) fn flow(&mut self, flow: Flow, functions: &[Called], args: &[TExpr], span: Span) -> R<Value> {
@@ -47,28 +48,48 @@ impl Tracer<'_> {
             return Ok(self.as_tensors(&value, span));
         }
         let test = self.one_bool(&test, pred.span)?;
+        self.joined(test, span, &mut |t, side| {
+            let value = t.turn_of([then, otherwise][side], args.clone(), span)?;
+            Ok(t.as_tensors(&value, span))
+        })
+    }
+
+    /// What one of two computations gives, of which one is done: number 0 where `test` holds. Both give one structure.
+    pub(super) fn joined(
+        &mut self,
+        test: Id,
+        span: Span,
+        side: &mut dyn FnMut(&mut Self, usize) -> R<Value>,
+    ) -> R<Value> {
         let other = expand::map(&mut self.adder("cond", span), MapOp::logical_not, &[test]);
         // The first one gives a row, which there is if it was taken; that is what the second one begins with.
         let begin = self.starting(test, Value::None, span);
         let over = Over { sequences: &[], positions: None, trips: 1, until: true };
+        let mut form = Value::None;
         let first = self.looped(begin, over, span, &mut |t, _, _| {
-            let value = t.turn_of(then, args.clone(), span)?;
-            let value = t.as_tensors(&value, span);
-            Ok((t.ended(span), value))
+            form = side(t, 0)?;
+            Ok((t.ended(Value::None, span), form.clone()))
         })?;
-        let value = self.rebuilt(&first.stacked, &mut |t, leaf| {
-            let row = Id(t.leaf_id(&leaf, span).0);
+        let mut rows = self.leaves_of(&first.stacked, span)?.into_iter();
+        let value = self.rebuilt(&form, &mut |t, leaf| {
+            let Some(row) = rows.next() else { return Value::None };
+            let row = Id(t.leaf_id(&row, span).0);
             let mut b = t.adder("cond", span);
             let shape = b.shape(row)[1..].to_vec();
             let one = expand::reshape(&mut b, row, &shape);
-            Value::Tensor(t.tensor_id(one))
+            let one = t.tensor_id(one);
+            match leaf {
+                Leaf::Tensor(_) => Value::Tensor(one),
+                Leaf::Scalar(s) => Value::Scalar(Scalar::Node(s.kind(), one)),
+            }
         });
-        let begin = self.starting(other, value, span);
+        let begin = self.starting(other, value.clone(), span);
         let looped = self.looped(begin, over, span, &mut |t, _, _| {
-            let value = t.turn_of(otherwise, args.clone(), span)?;
-            let value = t.as_tensors(&value, span);
-            let [flag, count] = t.ends(span);
-            Ok((Value::record(vec![flag, count, value]), Value::record(vec![])))
+            let other = side(t, 1)?;
+            if !same_structure(&form, &other) {
+                return Err(t.error(Code::E0708, span, "the two sides of a choice give values of different forms"));
+            }
+            Ok((t.ended(other, span), Value::record(vec![])))
         })?;
         self.carried(looped.carry, span)
     }
@@ -85,22 +106,14 @@ impl Tracer<'_> {
         let init = self.eval(init)?;
         let goes_on = self.turn_of(cond, [init.clone()], span)?;
         let goes_on = self.one_bool(&goes_on, span)?;
-        let begin = self.starting(goes_on, init, span);
         let trips = max_steps.map_or(UNBOUNDED, |(n, _)| n as u64);
-        let over = Over { sequences: &[], positions: None, trips, until: true };
-        let looped = self.looped(begin, over, span, &mut |t, _, carry| {
-            let count = t.part(&carry, 1, span)?;
-            let state = t.carried(carry, span)?;
+        let looped = self.looped_until(goes_on, init, trips, span, &mut |t, state| {
             let next = t.turn_of(body, [state], span)?;
             let goes_on = t.turn_of(cond, [next.clone()], span)?;
-            let goes_on = t.one_bool(&goes_on, span)?;
-            let count = Id(t.leaf_of(&count, span)?.0);
-            let count = expand::binary_const(&mut t.adder("while_loop", span), MapOp::add, count, 1.0);
-            let [flag, count] = [goes_on, count].map(|id| Value::Tensor(t.tensor_id(id)));
-            Ok((Value::record(vec![flag, count, next]), Value::record(vec![])))
+            Ok((t.one_bool(&goes_on, span)?, next))
         })?;
         if let Some((n, _)) = max_steps {
-            let goes_on = self.part(&looped.carry, 0, span)?;
+            let goes_on = self.part(&looped, 0, span)?;
             let goes_on = Id(self.leaf_of(&goes_on, span)?.0);
             let mut b = self.adder("while_loop", span);
             let more = expand::cast(&mut b, goes_on, DType::I64);
@@ -108,7 +121,31 @@ impl Tracer<'_> {
             let check = b.push(Prim::Check(Check::Steps), &[more, most], vec![], DType::I64);
             self.level().checks.push(NodeId(check.0));
         }
-        self.carried(looped.carry, span)
+        self.carried(looped, span)
+    }
+
+    /// A loop that ends by itself: a turn gives whether there is another one, and the next state. Gives all that it carries: that,
+    /// the number of turns, the state.
+    pub(super) fn looped_until(
+        &mut self,
+        goes_on: Id,
+        init: Value,
+        trips: u64,
+        span: Span,
+        turn: &mut dyn FnMut(&mut Self, Value) -> R<(Id, Value)>,
+    ) -> R<Value> {
+        let begin = self.starting(goes_on, init, span);
+        let over = Over { sequences: &[], positions: None, trips, until: true };
+        let looped = self.looped(begin, over, span, &mut |t, _, carry| {
+            let count = t.part(&carry, 1, span)?;
+            let state = t.carried(carry, span)?;
+            let (goes_on, next) = turn(t, state)?;
+            let count = Id(t.leaf_of(&count, span)?.0);
+            let count = expand::binary_const(&mut t.adder("while_loop", span), MapOp::add, count, 1.0);
+            let [flag, count] = [goes_on, count].map(|id| Value::Tensor(t.tensor_id(id)));
+            Ok((Value::record(vec![flag, count, next]), Value::record(vec![])))
+        })?;
+        Ok(looped.carry)
     }
 
     /// What a loop that ends by itself begins with.
@@ -118,17 +155,13 @@ impl Tracer<'_> {
         Value::record(vec![flag, count, value])
     }
 
-    /// No further turn, after one.
-    fn ends(&mut self, span: Span) -> [Value; 2] {
+    /// What is carried on where there is no further turn, after one.
+    fn ended(&mut self, value: Value, span: Span) -> Value {
         let mut b = self.adder("", span);
         let no = expand::full(&mut b, &[], DType::Bool, prim::Scalar::I(0));
         let one = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(1));
-        [no, one].map(|id| Value::Tensor(self.tensor_id(id)))
-    }
-
-    fn ended(&mut self, span: Span) -> Value {
-        let [flag, count] = self.ends(span);
-        Value::record(vec![flag, count, Value::None])
+        let [no, one] = [no, one].map(|id| Value::Tensor(self.tensor_id(id)));
+        Value::record(vec![no, one, value])
     }
 
     /// A part of what such a loop carries.
@@ -140,11 +173,11 @@ impl Tracer<'_> {
     }
 
     /// What it carries for the program.
-    fn carried(&self, carry: Value, span: Span) -> R<Value> {
+    pub(super) fn carried(&self, carry: Value, span: Span) -> R<Value> {
         self.part(&carry, 2, span)
     }
 
-    fn leaf_of(&mut self, value: &Value, span: Span) -> R<NodeId> {
+    pub(super) fn leaf_of(&mut self, value: &Value, span: Span) -> R<NodeId> {
         match value {
             Value::Tensor(t) => Ok(self.leaf_id(&Leaf::Tensor(*t), span)),
             Value::Scalar(s) => Ok(self.leaf_id(&Leaf::Scalar(s.clone()), span)),
@@ -153,7 +186,7 @@ impl Tracer<'_> {
     }
 
     /// A condition, as a bool of the graph.
-    fn one_bool(&mut self, value: &Value, span: Span) -> R<Id> {
+    pub(super) fn one_bool(&mut self, value: &Value, span: Span) -> R<Id> {
         let id = self.leaf_of(value, span)?;
         let ty = self.level().graph.ty(id).unsharded();
         match ty.dtype == DType::Bool && ty.shape.is_empty() {

@@ -64,6 +64,9 @@ impl Tracer<'_> {
             }
             TKind::Logic { and, left, right } => {
                 let left = self.truth(left)?;
+                if let Scalar::Node(_, test) = left {
+                    return self.logic_on_data(test, *and, right, span);
+                }
                 if self.known_bool(&left, span)? == *and {
                     Value::Scalar(self.truth(right)?)
                 } else {
@@ -76,6 +79,9 @@ impl Tracer<'_> {
             }
             TKind::Cond { test, then, otherwise } => {
                 let test = self.truth(test)?;
+                if let Scalar::Node(_, test) = test {
+                    return self.choice_on_data(test, [then, otherwise], span);
+                }
                 let taken = if self.known_bool(&test, span)? { then } else { otherwise };
                 self.eval(taken)?
             }
@@ -401,7 +407,7 @@ impl Tracer<'_> {
         let Some(f) = program.insts.get(inst.0 as usize) else {
             return Err(self.error(Code::E0999, span, "a function that does not exist"));
         };
-        if let Effect::Host { why, span: at } = &f.effect {
+        if let Effect::Host { why, span: at, by_data: false } = &f.effect {
             let message = format!("`{}` is not a graph function: {why}", f.name);
             let d = self.error(Code::E0301, span, message);
             return Err(Box::new(d.with_label(*at, "because of this")));
@@ -453,7 +459,7 @@ impl Tracer<'_> {
         if let Some(program) = &f.program {
             return self.programs(f, program);
         }
-        match self.exec(rest)? {
+        match self.exec_in(rest, Some(&super::branch::Rest::Function))? {
             super::stmt::Flow::Return(value) => Ok(value),
             _ => Ok(Value::None),
         }

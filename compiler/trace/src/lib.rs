@@ -26,6 +26,7 @@ mod sizes;
 mod assert_types;
 mod scan;
 mod control;
+mod branch;
 mod derive;
 mod per_device;
 mod roll;

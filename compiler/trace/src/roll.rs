@@ -194,7 +194,7 @@ impl Tracer<'_> {
         }
     }
 
-    fn set_all(&mut self, variables: &[Var], values: &Value) {
+    pub(super) fn set_all(&mut self, variables: &[Var], values: &Value) {
         let Value::Record(values) = values else { return };
         for (v, value) in variables.iter().zip(values.iter()) {
             match v {
@@ -204,7 +204,7 @@ impl Tracer<'_> {
         }
     }
 
-    fn get_all(&mut self, variables: &[Var], span: Span) -> R<Value> {
+    pub(super) fn get_all(&mut self, variables: &[Var], span: Span) -> R<Value> {
         let mut out = vec![];
         for v in variables {
             let value = match v {
@@ -301,7 +301,7 @@ fn same_leaf(a: &Leaf, b: &Leaf) -> bool {
 }
 
 /// The same containers with the same text; leaves may differ.
-fn same_structure(a: &Value, b: &Value) -> bool {
+pub(super) fn same_structure(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Tensor(_), Value::Tensor(_)) => true,
         (Value::Scalar(a), Value::Scalar(b)) => a.kind() == b.kind(),

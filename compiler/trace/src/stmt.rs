@@ -1,5 +1,6 @@
 //! Statements: control flow on what is known, loops unrolled.
 
+use super::branch::{Rest, leaves_on_data};
 use super::roll::Turns;
 use super::scalar::Known;
 use super::value::{Scalar, Value};
@@ -13,12 +14,20 @@ pub enum Flow {
     Break,
     Continue,
     Return(Value),
+    /// A turn of a loop ended, and whether another one follows tensors tell.
+    Ended(Scalar),
 }
 
 impl Tracer<'_> {
     pub(super) fn exec(&mut self, stmts: &[TStmt]) -> R<Flow> {
-        for s in stmts {
-            match self.stmt(s)? {
+        self.exec_in(stmts, None)
+    }
+
+    /// The same where it is known what stands behind them.
+    pub(super) fn exec_in(&mut self, stmts: &[TStmt], rest: Option<&Rest>) -> R<Flow> {
+        for (i, s) in stmts.iter().enumerate() {
+            let behind = rest.map(|rest| Rest::After(&stmts[i + 1..], rest));
+            match self.stmt(s, behind.as_ref())? {
                 Flow::Next => {}
                 other => return Ok(other),
             }
@@ -26,7 +35,7 @@ impl Tracer<'_> {
         Ok(Flow::Next)
     }
 
-    fn stmt(&mut self, s: &TStmt) -> R<Flow> {
+    fn stmt(&mut self, s: &TStmt, rest: Option<&Rest>) -> R<Flow> {
         let is_loop = matches!(s, TStmt::While { .. } | TStmt::ForRange { .. } | TStmt::ForEach { .. });
         if is_loop {
             self.assert_loop();
@@ -35,7 +44,7 @@ impl Tracer<'_> {
         let assertions =
             if tessera_core::type_assertions::compares(s, self.locals) { self.assertions.take() } else { None };
         let (nodes, warned) = (self.node_count(), self.warnings.len());
-        let flow = self.stmt_here(s);
+        let flow = self.stmt_here(s, rest);
         if assertions.is_some() {
             self.assertions = assertions;
         }
@@ -47,7 +56,7 @@ impl Tracer<'_> {
         flow
     }
 
-    fn stmt_here(&mut self, s: &TStmt) -> R<Flow> {
+    fn stmt_here(&mut self, s: &TStmt, rest: Option<&Rest>) -> R<Flow> {
         match s {
             TStmt::Expr(e) => {
                 self.eval(e)?;
@@ -63,11 +72,21 @@ impl Tracer<'_> {
             TStmt::Mutate { place, change, span } => self.mutate(place, change, *span)?,
             TStmt::If { test, then, otherwise } => {
                 let truth = self.truth(test)?;
+                if let Scalar::Node(_, t) = truth {
+                    return self.branch(t, [then, otherwise], rest, test.span);
+                }
                 let taken = if self.known_bool(&truth, test.span)? { then } else { otherwise };
-                return self.exec(taken);
+                return self.exec_in(taken, rest);
+            }
+            TStmt::While { test, body, span } if leaves_on_data(body) => {
+                let truth = self.truth(test)?;
+                return self.while_on_data(truth, (s, test, body), rest, *span);
             }
             TStmt::While { test, body, span } => loop {
                 let truth = self.truth(test)?;
+                if let Scalar::Node(..) = truth {
+                    return self.while_on_data(truth, (s, test, body), rest, *span);
+                }
                 if !self.known_bool(&truth, test.span)? {
                     break;
                 }
@@ -75,6 +94,9 @@ impl Tracer<'_> {
                     return Ok(flow.unwrap_or(Flow::Next));
                 }
             },
+            TStmt::ForRange { var, start, stop, step, body, span } if leaves_on_data(body) => {
+                return self.for_on_data((s, *var, body), [start, stop, step], rest, *span);
+            }
             TStmt::ForRange { var, start, stop, step, body, span } => {
                 return self.for_range(*var, [start, stop, step], body, *span);
             }

@@ -48,8 +48,8 @@ impl Turn {
     }
 }
 
-/// The variables that a turn sets and that a later turn may read.
-pub fn carried_variables(var: LocalId, body: &[TStmt]) -> Vec<Var> {
+/// The variables that statements set.
+pub fn set_in(body: &[TStmt]) -> BTreeSet<Var> {
     let mut set = BTreeSet::new();
     each_stmt(body, &mut |s| {
         set.extend(match s {
@@ -60,6 +60,12 @@ pub fn carried_variables(var: LocalId, body: &[TStmt]) -> Vec<Var> {
             _ => None,
         });
     });
+    set
+}
+
+/// The variables that a turn sets and that a later turn may read.
+pub fn carried_variables(var: LocalId, body: &[TStmt]) -> Vec<Var> {
+    let set = set_in(body);
     let live = before_each(body, &Live::new(), &Targets::default());
     let first = live.first().cloned().unwrap_or_default();
     set.into_iter().filter(|v| first.contains(v) && *v != Var::Local(var)).collect()

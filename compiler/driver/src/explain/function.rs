@@ -133,7 +133,7 @@ fn at(span: Span, sources: &SourceMap) -> String {
 fn effect(effect: &Effect, sources: &SourceMap, pad: &str) -> String {
     match effect {
         Effect::Graph => format!("{pad}graph function: it computes tensors and nothing else\n"),
-        Effect::Host { why, span } => format!("{pad}host function: it {why} ({})\n", at(*span, sources)),
+        Effect::Host { why, span, .. } => format!("{pad}host function: it {why} ({})\n", at(*span, sources)),
     }
 }
 
@@ -146,7 +146,7 @@ pub fn compared(kept: &[(Span, Arc<str>)], sources: &SourceMap) -> Vec<Value> {
 fn head(f: &FnInst, signature: String, sources: &SourceMap) -> Value {
     let (kind, why, place) = match &f.effect {
         Effect::Graph => ("graph", None, None),
-        Effect::Host { why, span } => ("host", Some(why.to_string()), graph_facts::Place::of(*span, sources)),
+        Effect::Host { why, span, .. } => ("host", Some(why.to_string()), graph_facts::Place::of(*span, sources)),
     };
     json!({
         "schema": 1,

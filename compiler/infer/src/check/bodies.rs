@@ -194,7 +194,9 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
 
 fn effect(cx: &Cx) -> Effect {
     match &cx.host {
-        Some((why, span)) => Effect::Host { why: why.clone(), span: *span },
+        Some((why, span)) => {
+            Effect::Host { why: why.clone(), span: *span, by_data: super::scalars::is_by_data(why) }
+        }
         None => Effect::Graph,
     }
 }
@@ -605,7 +607,7 @@ fn finish_main(mut cx: Cx, file: File) -> CheckedMain {
     let mut inst = FnInst {
         locals: std::mem::take(&mut cx.locals),
         body: std::mem::take(&mut cx.out),
-        effect: Effect::Host { why: "the module body".into(), span },
+        effect: Effect::Host { why: "the module body".into(), span, by_data: false },
         policy: cx.db.policy(),
         kept: cx.kept(),
         ..empty_inst("main".into(), span)

@@ -294,9 +294,10 @@ impl<'db> Cx<'db> {
         result.unwrap_or_else(|d| self.fail(d))
     }
 
-    /// This body does something that a graph function cannot. The first reason is kept.
+    /// This body does something that a graph function cannot. The first reason is kept; that it decides on data, which tensor code
+    /// can do as well, gives way to any other.
     pub fn host(&mut self, why: impl Into<Arc<str>>, span: Span) {
-        if self.host.is_none() {
+        if self.host.as_ref().is_none_or(|(why, _)| super::scalars::is_by_data(why)) {
             self.host = Some((why.into(), span));
         }
     }

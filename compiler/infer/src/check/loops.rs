@@ -1,5 +1,6 @@
 //! Loops: the body is checked until the types at its head are stable.
 
+use super::scalars::WHILE;
 use super::cx::{Cx, LoopFrame, read};
 use super::env::{Bad, Binding, Changes};
 use super::exprs::decided;
@@ -43,7 +44,7 @@ impl Cx<'_> {
         let mut changed = BTreeSet::new();
         tessera_resolve::syntax::changed(body, &mut changed);
         let endless = matches!(test.kind, ExprKind::Bool(true));
-        self.host("runs a `while` loop", span);
+        self.host(WHILE, span);
         let mut condition = None;
         let mut never = false;
         let stmts = self.looped(&changed, Times { once: endless, endless }, &mut |cx| {

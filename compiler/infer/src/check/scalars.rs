@@ -8,7 +8,14 @@ use tessera_core::ty::Ty;
 use tessera_grammar::ast::{BinOp, CmpOp, UnOp};
 
 /// Why a function runs on the host that asks whether a tensor is true.
-pub const ON_DATA: &str = "decides on the data of a tensor";
+const ON_DATA: &str = "decides on the data of a tensor";
+/// The same of loops that may have any number of turns.
+pub const WHILE: &str = "runs a `while` loop";
+
+/// Whether tensor code can do it as well, by choices and loops that elements of tensors decide.
+pub fn is_by_data(why: &str) -> bool {
+    [ON_DATA, WHILE].contains(&why)
+}
 
 impl Cx<'_> {
     pub fn binary(&mut self, op: BinOp, op_span: Span, l: TExpr, r: TExpr, span: Span) -> TExpr {
