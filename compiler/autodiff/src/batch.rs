@@ -10,6 +10,7 @@
 //! done along the leading dim.
 
 mod derivatives;
+mod guarded;
 mod until;
 mod collectives;
 

@@ -128,12 +128,8 @@ impl Tracer<'_> {
         set.retain(|v| self.has(*v));
         let variables: Vec<Var> = set.into_iter().collect();
         let all = self.sides(test, span, &mut |t, at| {
-            let goes_on = match t.all_of(sides[at], rest)? {
-                Flow::Next | Flow::Continue => Scalar::Known(Known::Bool(true)),
-                Flow::Break => Scalar::Known(Known::Bool(false)),
-                Flow::Ended(goes_on) => goes_on,
-                Flow::Return(_) => return Err(t.returns_in_loop(span)),
-            };
+            let flow = t.all_of(sides[at], rest)?;
+            let goes_on = t.goes_on(flow, span)?;
             Ok(Value::record(vec![Value::Scalar(goes_on), t.get_all(&variables, span)?]))
         })?;
         let (goes_on, values) = self.number_and(&all, span)?;
@@ -156,9 +152,13 @@ impl Tracer<'_> {
         let carry = self.looped_until(goes_on, init, UNBOUNDED, span, &mut |t, state| {
             (*t.frame(), t.globals) = (frame.clone(), globals.clone());
             t.set_all(&variables, &state);
-            let goes_on = t.turn_on_data(body, span)?;
-            let goes_on = t.and_then(goes_on, span, &mut |t| t.truth(test))?;
-            Ok((goes_on, t.get_all(&variables, span)?))
+            // The condition is not looked at where the loop was left.
+            let goes_on = match t.turn_on_data(body, span)? {
+                Scalar::Node(_, left) => t.logic_on_data(left, true, test, span)?,
+                known if t.known_bool(&known, span)? => Value::Scalar(t.truth(test)?),
+                known => Value::Scalar(known),
+            };
+            Ok((t.one_bool(&goes_on, span)?, t.get_all(&variables, span)?))
         })?;
         (*self.frame(), self.globals) = (frame, globals);
         let state = self.carried(carry, span)?;
@@ -195,6 +195,7 @@ impl Tracer<'_> {
             t.set_all(&variables, &values);
             t.frame().insert(var, Value::Scalar(at.clone()));
             let goes_on = t.turn_on_data(body, span)?;
+            let goes_on = t.one_bool(&Value::Scalar(goes_on), span)?;
             // The position stays that of the last turn.
             let here = t.leaf_of(&Value::Scalar(at), span)?;
             let mut b = t.adder("range", span);
@@ -260,27 +261,23 @@ impl Tracer<'_> {
     }
 
     /// A turn of a loop that ends by itself: whether it goes on.
-    fn turn_on_data(&mut self, body: &[TStmt], span: Span) -> R<Id> {
+    fn turn_on_data(&mut self, body: &[TStmt], span: Span) -> R<Scalar> {
         self.budget(span)?;
-        let goes_on = match self.exec_in(body, Some(&Rest::Turn))? {
-            Flow::Next | Flow::Continue => Scalar::Known(Known::Bool(true)),
-            Flow::Break => Scalar::Known(Known::Bool(false)),
-            Flow::Ended(goes_on) => goes_on,
-            Flow::Return(_) => return Err(self.returns_in_loop(span)),
-        };
-        self.one_bool(&Value::Scalar(goes_on), span)
+        let flow = self.exec_in(body, Some(&Rest::Turn))?;
+        self.goes_on(flow, span)
     }
 
-    fn returns_in_loop(&self, span: Span) -> Box<tessera_base::Diagnostic> {
-        let d = self.error(Code::E0301, span, "tensor code returns out of a loop that elements of a tensor end");
-        Box::new(d.help("leave the loop with `break`, and return behind it"))
-    }
-
-    /// `goes_on`, and what is computed where it holds.
-    fn and_then(&mut self, goes_on: Id, span: Span, test: &mut dyn FnMut(&mut Self) -> R<Scalar>) -> R<Id> {
-        let more = test(self)?;
-        let more = self.one_bool(&Value::Scalar(more), span)?;
-        Ok(expand::map(&mut self.adder("while", span), MapOp::logical_and, &[goes_on, more]))
+    /// Whether a loop goes on behind a turn.
+    fn goes_on(&self, flow: Flow, span: Span) -> R<Scalar> {
+        match flow {
+            Flow::Next | Flow::Continue => Ok(Scalar::Known(Known::Bool(true))),
+            Flow::Break => Ok(Scalar::Known(Known::Bool(false))),
+            Flow::Ended(goes_on) => Ok(goes_on),
+            Flow::Return(_) => {
+                let d = self.error(Code::E0301, span, "tensor code returns out of a loop that elements of a tensor end");
+                Err(Box::new(d.help("leave the loop with `break`, and return behind it")))
+            }
+        }
     }
 
     fn number_and(&self, state: &Value, span: Span) -> R<(Scalar, Value)> {

@@ -3,6 +3,7 @@
 //! Where all values have as many turns, the loop is one of all values. Where they do not, it goes on while any of them does, and
 //! those that have ended keep what they carry.
 
+use super::guarded::guarded;
 use super::{Batch, run};
 use tessera_base::{DType, bug};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
@@ -82,7 +83,8 @@ impl Batch<'_, '_> {
         let mut wide = self.wide(node, inner, &[any, none], 0);
         let Wide { body, inputs, .. } = &mut wide;
         let (own, values) = inputs.split_at(LEADS);
-        let mut b = run(body, inner, values, self.l.size, self.l.axis, self.l.w.span);
+        let inner = guarded(inner);
+        let mut b = run(body, &inner, values, self.l.size, self.l.axis, self.l.w.span);
         let next: Vec<Id> = inner.outputs.iter().map(|&o| b.l.each(o)).collect();
         let mut w = Writer { span: self.l.w.span, ..Writer::new(body, node.policy) };
         let goes_on = Id(values[0].0.0);

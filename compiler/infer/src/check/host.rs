@@ -432,7 +432,7 @@ impl Cx<'_> {
             Ty::Int(_) => TExpr { span, ..x },
             Ty::Bool => as_int(x),
             Ty::Tensor(_) | Ty::AnyTensor => {
-                self.host("reads a number from a tensor", span);
+                self.host(super::scalars::NUMBER, span);
                 let result = tessera_types::tensor::to_int(x, span);
                 self.take(result)
             }
@@ -453,7 +453,7 @@ impl Cx<'_> {
                 TExpr { span, ..as_float(x) }
             }
             Ty::Tensor(_) | Ty::AnyTensor => {
-                self.host("reads a number from a tensor", span);
+                self.host(super::scalars::NUMBER, span);
                 let result = tessera_types::tensor::to_float(x, span);
                 self.take(result)
             }

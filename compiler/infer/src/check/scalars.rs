@@ -12,9 +12,12 @@ const ON_DATA: &str = "decides on the data of a tensor";
 /// The same of loops that may have any number of turns.
 pub const WHILE: &str = "runs a `while` loop";
 
+/// And of numbers.
+pub const NUMBER: &str = "reads a number from a tensor";
+
 /// Whether tensor code can do it as well, by choices and loops that elements of tensors decide.
 pub fn is_by_data(why: &str) -> bool {
-    [ON_DATA, WHILE].contains(&why)
+    [ON_DATA, WHILE, NUMBER].contains(&why)
 }
 
 impl Cx<'_> {
