@@ -273,21 +273,28 @@ fn looped(devices: &mut [Option<Runner>], who: &[usize]) -> Result<(), String> {
     let (mut all, mut state, mut stacked) = (vec![], vec![], vec![]);
     for &d in who {
         let r = runner(d)?;
-        let Prim::Scan { body, carry, sequences, trips, reversed } = r.graph.node(r.next()).prim else {
+        let Prim::Scan { body, carry, sequences, trips, reversed, until } = r.graph.node(r.next()).prim else {
             return Err("no loop".into());
         };
         let body = r.graph.bodies.get(body as usize).ok_or("a loop without a body")?;
         let operands: Vec<Vec<u8>> = r.graph.node(r.next()).operands.iter().map(|o| r.held(*o).to_vec()).collect();
         state.push(operands[..carry].to_vec());
         stacked.push(vec![vec![]; body.outputs.len() - carry]);
-        all.push((body, operands, (carry, sequences, trips, reversed)));
+        all.push((body, operands, (carry, sequences, trips, reversed, until)));
     }
-    let (carry, sequences, trips, reversed) = all[0].2;
+    let (carry, sequences, trips, reversed, until) = all[0].2;
     if all.iter().any(|a| a.2 != all[0].2) {
         return Err("another loop on other devices".into());
     }
     let trips = trips as usize;
     for t in (0..trips).map(|t| if reversed { trips - 1 - t } else { t }) {
+        // What says whether there is a turn is the same on all devices.
+        if until && state.iter().any(|s| s[0] != state[0][0]) {
+            return Err("a loop ends on some devices only".into());
+        }
+        if until && state.first().is_some_and(|s| s[0] == [0]) {
+            break;
+        }
         let mut turn: Vec<Option<Runner>> = devices.iter().map(|_| None).collect();
         for (i, &d) in who.iter().enumerate() {
             let (body, operands, _) = &all[i];

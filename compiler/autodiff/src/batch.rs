@@ -165,7 +165,9 @@ impl Batch<'_, '_> {
 
     /// A loop over turns of all values.
     fn scan(&mut self, id: NodeId, node: &Node) -> Value {
-        let Prim::Scan { body, carry, sequences, trips, reversed, until } = node.prim else { return Value::Plain(Id(0)) };
+        let Prim::Scan { body, carry, sequences, trips, reversed, until } = node.prim else {
+            return Value::Plain(Id(0));
+        };
         if until {
             return self.until(id, node);
         }
@@ -209,13 +211,12 @@ impl Batch<'_, '_> {
         let Some(first) = results.first().cloned() else { bug!("a loop without results is batched") };
         self.l.w.graph.bodies.push(wide);
         let body = self.l.w.graph.bodies.len() as u32 - 1;
-        let made =
-            self.l.w.node(
-                Prim::Scan { body, carry, sequences, trips, reversed, until },
-                operands,
-                first,
-                results.clone(),
-            );
+        let made = self.l.w.node(
+            Prim::Scan { body, carry, sequences, trips, reversed, until },
+            operands,
+            first,
+            results.clone(),
+        );
         let mut values = vec![];
         for (i, ty) in results.iter().enumerate() {
             let Some(x) = self.l.w.get(made, i) else { bug!("a loop has no result {i}, of {}", results.len()) };

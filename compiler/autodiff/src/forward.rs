@@ -32,11 +32,7 @@ pub fn pushforward(
 }
 
 /// The same where no loop on the way ends by itself.
-fn through(
-    g: &mut Graph,
-    outputs: &[NodeId],
-    tangents: &[(NodeId, NodeId)],
-) -> Result<Vec<Option<NodeId>>, Blocked> {
+fn through(g: &mut Graph, outputs: &[NodeId], tangents: &[(NodeId, NodeId)]) -> Result<Vec<Option<NodeId>>, Blocked> {
     let mut free = vec![];
     for &o in outputs {
         let ty = g.ty(o).clone();

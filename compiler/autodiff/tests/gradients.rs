@@ -472,7 +472,7 @@ fn scanned(w: &mut Writer, x: &[Id]) -> Id {
     body.outputs = vec![NodeId(next.0), NodeId(bent.0)];
     w.graph.bodies.push(body);
     let at = w.graph.bodies.len() as u32 - 1;
-    let prim = Prim::Scan { body: at, carry: 1, sequences: 1, trips: 5, reversed: false };
+    let prim = Prim::Scan { body: at, carry: 1, sequences: 1, trips: 5, reversed: false, until: false };
     let results = vec![NodeType::new(vec![2], DType::F64), NodeType::new(vec![5, 2], DType::F64)];
     let operands = x.iter().map(|x| NodeId(x.0)).collect();
     let node = w.node(prim, operands, results[0].clone(), results);

@@ -6,17 +6,21 @@
 //! other side.
 
 use super::control::UNBOUNDED;
+use super::ranges::Range;
+use super::roll::Turns;
 use super::scalar::{Kind, Known};
 use super::stmt::Flow;
 use super::turns::set_in;
 use super::value::{Scalar, Tensor, Value};
 use super::{R, Tracer};
-use tessera_base::{Code, Span};
+use tessera_base::{Code, DType, Span};
 use tessera_core::ir::*;
 use tessera_core::live::{Live, Targets, before_each};
-use tessera_core::walk::{Var, each_expr};
+use tessera_core::walk::Var;
+use tessera_ir::graph::NodeId;
 use tessera_ops::map::MapOp;
-use tessera_ops::surface::{Id, expand};
+use tessera_ops::prim::{self, Prim};
+use tessera_ops::surface::{Build, Id, expand};
 
 /// The statements behind one, up to an end where control goes nowhere else.
 pub enum Rest<'a> {
@@ -41,9 +45,7 @@ impl Rest<'_> {
         match self {
             Rest::Function => Some(Live::new()),
             Rest::Turn => None,
-            Rest::After(stmts, outer) => {
-                before_each(stmts, &outer.live()?, &Targets::default()).into_iter().next()
-            }
+            Rest::After(stmts, outer) => before_each(stmts, &outer.live()?, &Targets::default()).into_iter().next(),
         }
     }
 
@@ -53,24 +55,6 @@ impl Rest<'_> {
             Rest::After(stmts, outer) => set_in(stmts).into_iter().chain(outer.sets()).collect(),
         }
     }
-}
-
-/// Whether elements of tensors decide whether the turn of a loop whose body this is ends early.
-pub fn leaves_on_data(body: &[TStmt]) -> bool {
-    body.iter().any(|s| match s {
-        TStmt::If { test, then, otherwise } => {
-            let on_data = is_on_data(test) && (leaves(then) || leaves(otherwise));
-            on_data || leaves_on_data(then) || leaves_on_data(otherwise)
-        }
-        TStmt::WithPolicy { body, .. } | TStmt::WithHints { body, .. } => leaves_on_data(body),
-        _ => false,
-    })
-}
-
-fn is_on_data(test: &TExpr) -> bool {
-    let mut found = false;
-    each_expr(test, &mut |e| found |= matches!(&e.kind, TKind::Truth(x) if x.ty.is_tensor()));
-    found
 }
 
 /// Whether control may go elsewhere than behind the statements.
@@ -113,9 +97,10 @@ impl Tracer<'_> {
             return Ok(Flow::Next);
         }
         let Some(rest) = rest else {
-            let message = "elements of a tensor decide whether this goes on, inside of what is written out";
+            self.left_on_data = true;
+            let message = "elements of a tensor decide whether a loop over a list, a text or a dict goes on";
             let d = self.error(Code::E0301, span, message);
-            return Err(Box::new(d.help("have the whole loop in `while`, whose condition says when it ends")));
+            return Err(Box::new(d.help("go over the rows of a tensor, or over a `range`")));
         };
         if rest.is_of_function() {
             let value = self.sides(test, span, &mut |t, at| match t.all_of(sides[at], rest)? {
@@ -166,56 +151,92 @@ impl Tracer<'_> {
         Ok(Flow::Next)
     }
 
-    /// `for` over a range that is left where elements of tensors say so.
+    /// `for` that is left where elements of tensors say so.
     pub(super) fn for_on_data(
         &mut self,
         (whole, var, body): (&TStmt, LocalId, &[TStmt]),
-        bounds: [&TExpr; 3],
+        turns: &Turns,
         rest: Option<&Rest>,
         span: Span,
     ) -> R<Flow> {
-        let [start, stop, step] = bounds;
-        let (first, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
-        let by = self.int(step, "the step of a loop")?;
-        let Some(count) = tessera_abi::slice::count(first, stop, by) else {
-            return Err(self.error(Code::E0711, step.span, "the step of `range` is 0"));
-        };
+        let count = turns.count();
         if count == 0 {
             return Ok(Flow::Next);
         }
         let mut variables = self.kept(whole, body, rest);
         variables.retain(|v| *v != Var::Local(var));
         let init = self.get_all(&variables, span)?;
-        let init = Value::record(vec![Value::int(first), init]);
+        let init = Value::record(vec![Value::int(0), init]);
         let goes_on = self.one_bool(&Value::bool(true), span)?;
         let (frame, globals) = (self.frame().clone(), self.globals.clone());
         let carry = self.looped_until(goes_on, init, count, span, &mut |t, state| {
             (*t.frame(), t.globals) = (frame.clone(), globals.clone());
-            let (at, values) = t.number_and(&state, span)?;
+            let (turn, values) = t.number_and(&state, span)?;
             t.set_all(&variables, &values);
-            t.frame().insert(var, Value::Scalar(at.clone()));
+            let turn = t.leaf_of(&Value::Scalar(turn), span)?;
+            t.level().set_range(turn, Range::Int(0, count as i64 - 1));
+            let element = t.item_of(turns, turn, span);
+            t.frame().insert(var, element);
             let goes_on = t.turn_on_data(body, span)?;
             let goes_on = t.one_bool(&Value::Scalar(goes_on), span)?;
-            // The position stays that of the last turn.
-            let here = t.leaf_of(&Value::Scalar(at), span)?;
+            // It stays that of the last turn.
             let mut b = t.adder("range", span);
-            let next = expand::binary_const(&mut b, MapOp::add, Id(here.0), by as f64);
-            let next = expand::select(&mut b, goes_on, next, Id(here.0));
+            let next = expand::binary_const(&mut b, MapOp::add, Id(turn.0), 1.0);
+            let next = expand::select(&mut b, goes_on, next, Id(turn.0));
             let next = Value::Scalar(Scalar::Node(Kind::Int, t.tensor_id(next)));
             Ok((goes_on, Value::record(vec![next, t.get_all(&variables, span)?])))
         })?;
         (*self.frame(), self.globals) = (frame, globals);
         let state = self.carried(carry, span)?;
-        let (at, values) = self.number_and(&state, span)?;
+        let (turn, values) = self.number_and(&state, span)?;
         self.set_all(&variables, &values);
-        // Behind the last turn it counts one step too far, unless the loop was left.
-        let last = self.int_node(first.saturating_add((count as i64 - 1).saturating_mul(by)), span);
-        let at = Id(self.leaf_of(&Value::Scalar(at), span)?.0);
-        let nearer = if by > 0 { MapOp::minimum } else { MapOp::maximum };
-        let at = expand::map(&mut self.adder("range", span), nearer, &[at, last]);
-        let at = Value::Scalar(Scalar::Node(Kind::Int, self.tensor_id(at)));
-        self.frame().insert(var, at);
+        // Behind the last turn it counts one too far, unless the loop was left.
+        let turn = Id(self.leaf_of(&Value::Scalar(turn), span)?.0);
+        let mut b = self.adder("range", span);
+        let last = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(count as i64 - 1));
+        let turn = NodeId(expand::map(&mut b, MapOp::minimum, &[turn, last]).0);
+        let element = self.item_of(turns, turn, span);
+        self.frame().insert(var, element);
         Ok(Flow::Next)
+    }
+
+    /// What a loop takes in a turn.
+    fn item_of(&mut self, turns: &Turns, turn: NodeId, span: Span) -> Value {
+        let turn = Id(turn.0);
+        match *turns {
+            Turns::Range { start, step, count } => {
+                let mut b = self.adder("range", span);
+                let by = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(step));
+                let from = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(start));
+                let scaled = expand::map(&mut b, MapOp::mul, &[turn, by]);
+                let at = NodeId(expand::map(&mut b, MapOp::add, &[scaled, from]).0);
+                let last = turns.position(count - 1);
+                self.level().set_range(at, Range::Int(start.min(last), start.max(last)));
+                Value::Scalar(Scalar::Node(Kind::Int, self.tensor(at)))
+            }
+            Turns::Rows { of, .. } => {
+                let of = self.id(of);
+                let mut b = self.adder("rows", span);
+                let (shape, dtype) = (b.shape(of)[1..].to_vec(), b.dtype(of));
+                let row = b.push(Prim::Take { axis: 0 }, &[of, turn], shape, dtype);
+                Value::Tensor(self.tensor_id(row))
+            }
+        }
+    }
+
+    /// `known`, a loop that is written out or stays one; or else `on_data`, where elements of tensors decide when it is left.
+    pub(super) fn or_on_data(
+        &mut self,
+        known: impl FnOnce(&mut Self) -> R<Flow>,
+        on_data: impl FnOnce(&mut Self) -> R<Flow>,
+    ) -> R<Flow> {
+        let before = self.before();
+        let flow = known(self);
+        if std::mem::take(&mut self.left_on_data) && flow.is_err() {
+            self.restore(&before);
+            return on_data(self);
+        }
+        flow
     }
 
     /// `a if test else b` whose condition is computed.
@@ -274,7 +295,8 @@ impl Tracer<'_> {
             Flow::Break => Ok(Scalar::Known(Known::Bool(false))),
             Flow::Ended(goes_on) => Ok(goes_on),
             Flow::Return(_) => {
-                let d = self.error(Code::E0301, span, "tensor code returns out of a loop that elements of a tensor end");
+                let d =
+                    self.error(Code::E0301, span, "tensor code returns out of a loop that elements of a tensor end");
                 Err(Box::new(d.help("leave the loop with `break`, and return behind it")))
             }
         }
@@ -287,16 +309,14 @@ impl Tracer<'_> {
         }
     }
 
-    fn int_node(&mut self, n: i64, span: Span) -> Id {
-        let s = Scalar::Known(Known::Int(n));
-        Id(self.scalar_node(&s, span).0)
-    }
-
     /// The variables that a loop sets and that are read in it or behind it, of those that have a value.
     fn kept(&mut self, whole: &TStmt, body: &[TStmt], rest: Option<&Rest>) -> Vec<Var> {
         let behind = rest.and_then(Rest::live);
         let read = behind.map(|behind| {
-            before_each(std::slice::from_ref(whole), &behind, &Targets::default()).into_iter().flatten().collect::<Live>()
+            before_each(std::slice::from_ref(whole), &behind, &Targets::default())
+                .into_iter()
+                .flatten()
+                .collect::<Live>()
         });
         let set = set_in(body);
         set.into_iter().filter(|v| self.has(*v) && read.as_ref().is_none_or(|r| r.contains(v))).collect()

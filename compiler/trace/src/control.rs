@@ -101,7 +101,11 @@ impl Tracer<'_> {
             None => None,
         };
         if let Some((n, at)) = max_steps.filter(|(n, _)| *n < 0) {
-            return Err(self.error(Code::E0711, at, format!("`max_steps` of `op.while_loop` is {n}, and steps are counted from 0")));
+            return Err(self.error(
+                Code::E0711,
+                at,
+                format!("`max_steps` of `op.while_loop` is {n}, and steps are counted from 0"),
+            ));
         }
         let init = self.eval(init)?;
         let goes_on = self.turn_of(cond, [init.clone()], span)?;

@@ -214,6 +214,8 @@ pub(crate) struct Tracer<'p> {
     /// Where every value is held against its type: what sizes are.
     assertions: Option<assert_types::TypeAssertions>,
     warnings: Vec<Diagnostic>,
+    /// Whether tracing stopped where elements of tensors decide whether a loop that is written out goes on.
+    left_on_data: bool,
 }
 
 impl<'p> Tracer<'p> {
@@ -243,6 +245,7 @@ impl<'p> Tracer<'p> {
             derivatives: 0,
             assertions: None,
             warnings: vec![],
+            left_on_data: false,
         }
     }
 

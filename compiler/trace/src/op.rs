@@ -131,10 +131,7 @@ impl Tracer<'_> {
             }
             (_, Value::Tensor(t)) => Arg::Tensor(self.id(t)),
             (ParamKind::Operand, Value::Scalar(s)) => self.operand(s, span),
-            (ParamKind::Nested, Value::Scalar(s)) => {
-                let known = self.known(&s, &what, span)?;
-                Arg::Nested { shape: vec![], dtype: natural(known), values: vec![scalar(known)] }
-            }
+            (ParamKind::Nested, number @ Value::Scalar(_)) => self.nested(&number, ty, span)?,
             (ParamKind::Float, Value::Scalar(s)) => Arg::Float(match self.known(&s, &what, span)? {
                 Known::Float(x) => x,
                 Known::Int(n) => n as f64,
@@ -301,9 +298,6 @@ pub(super) fn scalar(v: Known) -> prim::Scalar {
 }
 
 /// The element type that a number has in nested lists.
-fn natural(v: Known) -> DType {
-    natural_kind(v.kind())
-}
 
 fn natural_kind(kind: super::scalar::Kind) -> DType {
     use super::scalar::Kind;

@@ -40,7 +40,15 @@ pub(super) enum Turns {
 }
 
 impl Turns {
-    fn count(&self) -> u64 {
+    /// The position of a turn.
+    pub(super) fn position(&self, turn: u64) -> i64 {
+        match *self {
+            Turns::Range { start, step, .. } => start.wrapping_add((turn as i64).wrapping_mul(step)),
+            Turns::Rows { .. } => turn as i64,
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
         match self {
             Turns::Range { count, .. } | Turns::Rows { count, .. } => *count,
         }
@@ -48,7 +56,7 @@ impl Turns {
 }
 
 /// State to go back to when a loop cannot stay one.
-struct Before {
+pub(super) struct Before {
     marks: Vec<Mark>,
     guards: usize,
     frame: BTreeMap<LocalId, Value>,
@@ -74,15 +82,7 @@ impl Tracer<'_> {
         if turns.count() < written_out {
             return rest(self, false);
         }
-        let before = Before {
-            marks: self.levels.iter().map(super::graph::Level::mark).collect(),
-            guards: self.guards.len(),
-            frame: self.frame().clone(),
-            globals: self.globals.clone(),
-            steps: self.steps,
-            warnings: self.warnings.len(),
-            checks: self.level().checks.len(),
-        };
+        let before = self.before();
         let mut changed = Changed::default();
         for _ in 0..ROUNDS_MAX {
             let outcome = self.roll_once(var, turns, body, &mut changed, span);
@@ -107,7 +107,19 @@ impl Tracer<'_> {
         rest(self, false)
     }
 
-    fn restore(&mut self, before: &Before) {
+    pub(super) fn before(&mut self) -> Before {
+        Before {
+            marks: self.levels.iter().map(super::graph::Level::mark).collect(),
+            guards: self.guards.len(),
+            frame: self.frame().clone(),
+            globals: self.globals.clone(),
+            steps: self.steps,
+            warnings: self.warnings.len(),
+            checks: self.level().checks.len(),
+        }
+    }
+
+    pub(super) fn restore(&mut self, before: &Before) {
         self.levels.truncate(before.marks.len());
         for (level, mark) in self.levels.iter_mut().zip(&before.marks) {
             level.reset(mark);

@@ -1,6 +1,6 @@
 //! Statements: control flow on what is known, loops unrolled.
 
-use super::branch::{Rest, leaves_on_data};
+use super::branch::Rest;
 use super::roll::Turns;
 use super::scalar::Known;
 use super::value::{Scalar, Value};
@@ -78,37 +78,30 @@ impl Tracer<'_> {
                 let taken = if self.known_bool(&truth, test.span)? { then } else { otherwise };
                 return self.exec_in(taken, rest);
             }
-            TStmt::While { test, body, span } if leaves_on_data(body) => {
-                let truth = self.truth(test)?;
-                return self.while_on_data(truth, (s, test, body), rest, *span);
-            }
-            TStmt::While { test, body, span } => loop {
-                let truth = self.truth(test)?;
-                if let Scalar::Node(..) = truth {
-                    return self.while_on_data(truth, (s, test, body), rest, *span);
-                }
-                if !self.known_bool(&truth, test.span)? {
-                    break;
-                }
-                if let Some(flow) = self.turn(body, *span)? {
-                    return Ok(flow.unwrap_or(Flow::Next));
-                }
-            },
-            TStmt::ForRange { var, start, stop, step, body, span } if leaves_on_data(body) => {
-                return self.for_on_data((s, *var, body), [start, stop, step], rest, *span);
+            TStmt::While { test, body, span } => {
+                let on_data = |t: &mut Self| {
+                    let truth = t.truth(test)?;
+                    t.while_on_data(truth, (s, test, body), rest, *span)
+                };
+                return self.or_on_data(|t| t.while_known((s, test, body), rest, *span), on_data);
             }
             TStmt::ForRange { var, start, stop, step, body, span } => {
-                return self.for_range(*var, [start, stop, step], body, *span);
+                let turns = self.turns_of([start, stop, step])?;
+                let known = |t: &mut Self| t.for_range(*var, &turns, body, *span);
+                return self.or_on_data(known, |t| t.for_on_data((s, *var, body), &turns, rest, *span));
             }
             TStmt::ForEach { var, iter, body, span } => {
                 let value = self.eval(iter)?;
                 if let Value::Tensor(of) = value {
                     let count = self.ty(of).shape.first().copied().unwrap_or(0);
                     let turns = Turns::Rows { of, count };
-                    return self.rolled_or(*var, &turns, body, *span, &mut |t, rolled| {
-                        let items = t.items(Value::Tensor(of), if rolled { count - 1 } else { 0 }, iter.span)?;
-                        t.each(*var, items, body, *span)
-                    });
+                    let known = |t: &mut Self| {
+                        t.rolled_or(*var, &turns, body, *span, &mut |t, rolled| {
+                            let items = t.items(Value::Tensor(of), if rolled { count - 1 } else { 0 }, iter.span)?;
+                            t.each(*var, items, body, *span)
+                        })
+                    };
+                    return self.or_on_data(known, |t| t.for_on_data((s, *var, body), &turns, rest, *span));
                 }
                 let items = self.items(value, 0, iter.span)?;
                 return self.each(*var, items, body, *span);
@@ -150,28 +143,45 @@ impl Tracer<'_> {
         })
     }
 
-    fn for_range(&mut self, var: LocalId, bounds: [&TExpr; 3], body: &[TStmt], span: Span) -> R<Flow> {
-        let [start, stop, step] = bounds;
-        let (i, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
-        let by = self.int(step, "the step of a loop")?;
-        let Some(count) = tessera_abi::slice::count(i, stop, by) else {
-            return Err(self.error(Code::E0711, step.span, "the step of `range` is 0"));
-        };
-        let turns = Turns::Range { start: i, step: by, count };
-        self.rolled_or(var, &turns, body, span, &mut |t, rolled| {
-            let mut at = i;
-            if rolled {
-                // Only the last turn is left.
-                at = at.wrapping_add((count as i64).wrapping_sub(1).wrapping_mul(by));
+    /// The turns of a loop whose condition tensors have no say in.
+    fn while_known(
+        &mut self,
+        (whole, test, body): (&TStmt, &TExpr, &[TStmt]),
+        rest: Option<&Rest>,
+        span: Span,
+    ) -> R<Flow> {
+        loop {
+            let truth = self.truth(test)?;
+            if let Scalar::Node(..) = truth {
+                return self.while_on_data(truth, (whole, test, body), rest, span);
             }
-            while if by > 0 { at < stop } else { at > stop } {
-                t.frame().insert(var, Value::int(at));
+            if !self.known_bool(&truth, test.span)? {
+                return Ok(Flow::Next);
+            }
+            if let Some(flow) = self.turn(body, span)? {
+                return Ok(flow.unwrap_or(Flow::Next));
+            }
+        }
+    }
+
+    /// The turns of a loop over a range.
+    fn turns_of(&mut self, [start, stop, step]: [&TExpr; 3]) -> R<Turns> {
+        let (start, stop) = (self.int(start, "the start of a loop")?, self.int(stop, "the end of a loop")?);
+        let by = self.int(step, "the step of a loop")?;
+        match tessera_abi::slice::count(start, stop, by) {
+            Some(count) => Ok(Turns::Range { start, step: by, count }),
+            None => Err(self.error(Code::E0711, step.span, "the step of `range` is 0")),
+        }
+    }
+
+    fn for_range(&mut self, var: LocalId, turns: &Turns, body: &[TStmt], span: Span) -> R<Flow> {
+        self.rolled_or(var, turns, body, span, &mut |t, rolled| {
+            // Where it stays a loop, only the last turn is left.
+            let first = if rolled { turns.count() - 1 } else { 0 };
+            for turn in first..turns.count() {
+                t.frame().insert(var, Value::int(turns.position(turn)));
                 if let Some(flow) = t.turn(body, span)? {
                     return Ok(flow.unwrap_or(Flow::Next));
-                }
-                match at.checked_add(by) {
-                    Some(next) => at = next,
-                    None => break,
                 }
             }
             Ok(Flow::Next)

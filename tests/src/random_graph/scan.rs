@@ -1,11 +1,16 @@
 //! Loops over the leading axis.
 
 use super::Builder;
+use tessera_base::DType;
 use tessera_ir::graph::{Node, NodeId, NodeType, Origin, Policy};
 use tessera_ops::prim::Prim;
 
-/// Operands of a loop: a carry, sequences of `trips` elements, constants.
-fn operands(b: &mut Builder, trips: u64) -> (usize, usize, Vec<NodeId>) {
+/// What a loop that ends by itself carries first.
+const LEADS: [DType; 2] = [DType::Bool, DType::I64];
+
+/// Operands of a loop: a carry, sequences of `trips` elements, constants. One that ends by itself begins with a bool and an i64, and
+/// has no sequences.
+fn operands(b: &mut Builder, trips: u64, until: bool) -> (usize, usize, Vec<NodeId>) {
     let small = |b: &mut Builder| match b.find(|t| t.elems().is_some_and(|n| n <= 300)) {
         Some(x) => x,
         None => {
@@ -14,8 +19,10 @@ fn operands(b: &mut Builder, trips: u64) -> (usize, usize, Vec<NodeId>) {
         }
     };
     let carry = b.random.below(3);
-    let sequences = b.random.below(3);
-    let mut ids: Vec<NodeId> = (0..carry).map(|_| small(b)).collect();
+    let sequences = if until { 0 } else { b.random.below(3) };
+    let mut ids: Vec<NodeId> = if until { LEADS.map(|dtype| b.like(&[], dtype)).to_vec() } else { vec![] };
+    ids.extend((0..carry).map(|_| small(b)));
+    let carry = ids.len();
     for _ in 0..sequences {
         let one = small(b);
         let ty = b.ty(one);
@@ -34,7 +41,8 @@ pub fn scan(b: &mut Builder) {
         return;
     }
     let trips = b.random.pick(&[0, 1, 2, 3, 5]);
-    let (carry, sequences, ids) = operands(b, trips);
+    let until = b.random.once_in(3);
+    let (carry, sequences, ids) = operands(b, trips, until);
     let inner = ids.iter().enumerate().map(|(i, &id)| {
         let ty = b.ty(id);
         if (carry..carry + sequences).contains(&i) { NodeType::new(ty.shape[1..].to_vec(), ty.dtype) } else { ty }
@@ -51,7 +59,8 @@ pub fn scan(b: &mut Builder) {
         body.step();
     }
     let mut outputs: Vec<NodeId> = inner[..carry].iter().map(|ty| body.like(&ty.shape, ty.dtype)).collect();
-    for _ in 0..1 + b.random.below(2) {
+    // A row that no turn gave is nothing that could be compared.
+    for _ in 0..if until { 0 } else { 1 + b.random.below(2) } {
         let x = body.operand();
         let ty = body.ty(x);
         if b.affords(&[&[trips][..], &ty.shape].concat()) {
@@ -71,8 +80,8 @@ pub fn scan(b: &mut Builder) {
         .collect();
     body.graph.outputs = outputs;
     b.graph.bodies.push(body.graph);
-    let prim =
-        Prim::Scan { body: b.graph.bodies.len() as u32 - 1, carry, sequences, trips, reversed: b.random.once_in(3) };
+    let reversed = !until && b.random.once_in(3);
+    let prim = Prim::Scan { body: b.graph.bodies.len() as u32 - 1, carry, sequences, trips, reversed, until };
     let ty = results[0].clone();
     let node = Node {
         prim,

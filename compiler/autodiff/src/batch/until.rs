@@ -40,7 +40,8 @@ impl Batch<'_, '_> {
     /// The body with an input for each operand from `first` on, those of the loop's own before.
     fn wide(&mut self, node: &Node, inner: &Graph, leads: &[Id], first: usize) -> Wide {
         let Prim::Scan { carry, .. } = node.prim else { bug!("a loop is expected") };
-        let mut wide = Wide { body: Graph { name: inner.name.clone(), ..Graph::default() }, operands: vec![], inputs: vec![] };
+        let mut wide =
+            Wide { body: Graph { name: inner.name.clone(), ..Graph::default() }, operands: vec![], inputs: vec![] };
         for &lead in leads {
             wide.input(&mut self.l.w, node, lead, false);
         }

@@ -1,16 +1,17 @@
-//! Tangents through loops that end by themselves: a second loop carries them beside the state.
+//! Tangents through loops that end by themselves, or have such loops inside: a second loop carries them beside the state.
 
 use super::{pushforward, through};
 use crate::copies::{copy_into, input};
 use crate::reverse::{Blocked, active, active_inputs};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ir::writer::{Writer, smooth, zeros_like};
 use tessera_ops::prim::Prim;
 
 /// Such loops between what has a tangent and the outputs, in the order of the graph.
 pub fn loops(g: &Graph, outputs: &[NodeId], tangents: &[(NodeId, NodeId)]) -> Vec<NodeId> {
-    let ends = |id: &NodeId| matches!(g.node(*id).prim, Prim::Scan { until: true, .. });
+    let ends = |id: &NodeId| ends_by_itself(g, *id);
     if !g.ids().any(|id| ends(&id)) {
         return vec![];
     }
@@ -26,23 +27,32 @@ pub fn loops(g: &Graph, outputs: &[NodeId], tangents: &[(NodeId, NodeId)]) -> Ve
     read.into_iter().filter(|id| reached.contains(id) && ends(id)).collect()
 }
 
+fn ends_by_itself(g: &Graph, id: NodeId) -> bool {
+    let inside = |body: u32| g.bodies.get(body as usize).is_some_and(|b| b.ids().any(|id| ends_by_itself(b, id)));
+    matches!(g.node(id).prim, Prim::Scan { until, body, .. } if until || inside(body))
+}
+
 /// What the loop's results have as tangents: pairs of a result and its tangent.
 pub fn tangents(g: &mut Graph, id: NodeId, known: &[(NodeId, NodeId)]) -> Result<Vec<(NodeId, NodeId)>, Blocked> {
     let node = g.node(id).clone();
-    let Prim::Scan { body, carry, trips, .. } = node.prim else { return Ok(vec![]) };
+    let Prim::Scan { body, carry, sequences, trips, reversed, until } = node.prim else { return Ok(vec![]) };
     let Some(inner) = g.bodies.get(body as usize).cloned() else { return Ok(vec![]) };
     let given = through(g, &node.operands, known)?;
     let on = active_inputs(&inner, given.iter().map(Option::is_some).collect(), carry);
     let Moving { body: wide, results: moving } =
-        Moving::of(&inner, &on, carry).map_err(|b| Blocked { node: id, why: b.why })?;
+        Moving::of(&inner, &on, (carry, sequences)).map_err(|b| Blocked { node: id, why: b.why })?;
     let mut w = Writer::of(g, &node.origin, node.policy);
-    let mut moved = [vec![], vec![]];
-    for (i, &operand) in node.operands.iter().enumerate().filter(|(i, _)| on[*i]) {
-        moved[usize::from(i >= carry)].push(given[i].unwrap_or_else(|| zeros_like(&mut w, operand)));
+    let mut operands = vec![];
+    let mut counts = vec![];
+    for part in parts(carry, sequences, on.len()) {
+        let before = operands.len();
+        operands.extend(&node.operands[part.clone()]);
+        for i in part.filter(|&i| on[i]) {
+            operands.push(given[i].unwrap_or_else(|| zeros_like(&mut w, node.operands[i])));
+        }
+        counts.push(operands.len() - before);
     }
-    let [carries, constants] = moved;
-    let carried = carry + carries.len();
-    let operands = [&node.operands[..carry], &carries, &node.operands[carry..], &constants].concat();
+    let (carried, rows) = (counts[0], counts[1]);
     let result = |(i, &o): (usize, &NodeId)| {
         let ty = wide.ty(o);
         if i < carried { ty.unsharded() } else { ty.stacked(trips) }
@@ -51,7 +61,7 @@ pub fn tangents(g: &mut Graph, id: NodeId, known: &[(NodeId, NodeId)]) -> Result
     let Some(first) = results.first().cloned() else { return Ok(vec![]) };
     w.graph.bodies.push(wide);
     let body = w.graph.bodies.len() as u32 - 1;
-    let prim = Prim::Scan { body, carry: carried, sequences: 0, trips, reversed: false, until: true };
+    let prim = Prim::Scan { body, carry: carried, sequences: rows, trips, reversed, until };
     let looped = w.node(prim, operands, first, results);
     let gets = |g: &Graph, index: usize| -> Vec<NodeId> {
         let is_it = |n: &NodeId| g.node(*n).operands.first() == Some(&id) && g.node(*n).prim == Prim::Get { index };
@@ -65,7 +75,12 @@ pub fn tangents(g: &mut Graph, id: NodeId, known: &[(NodeId, NodeId)]) -> Result
     Ok(out)
 }
 
-/// A body that carries tangents as well: behind the carries, and behind the other operands.
+/// Carries, sequences and constants among so many operands.
+fn parts(carry: usize, sequences: usize, count: usize) -> [Range<usize>; 3] {
+    [0..carry, carry..carry + sequences, carry + sequences..count]
+}
+
+/// A body that takes tangents as well: behind the carries, behind the elements of sequences, and behind the constants.
 struct Moving {
     body: Graph,
     /// Results that have a tangent, and where that is among those of the body.
@@ -74,11 +89,11 @@ struct Moving {
 
 impl Moving {
     /// `on`: which inputs have tangents.
-    fn of(inner: &Graph, on: &[bool], carry: usize) -> Result<Moving, Blocked> {
+    fn of(inner: &Graph, on: &[bool], (carry, sequences): (usize, usize)) -> Result<Moving, Blocked> {
         let (kernels, memory) = (inner.kernels.clone(), inner.memory);
         let mut out = Graph { name: inner.name.clone(), kernels, memory, ..Graph::default() };
         let (mut values, mut pairs) = (vec![], vec![]);
-        for part in [0..carry, carry..on.len()] {
+        for part in parts(carry, sequences, on.len()) {
             let given = part.clone().map(|i| input(&mut out, &inner.inputs[i].name, inner.inputs[i].ty.clone()));
             values.extend(given.collect::<Vec<_>>());
             for i in part.filter(|&i| on[i]) {
@@ -97,7 +112,8 @@ impl Moving {
         let ends: Vec<NodeId> = wanted.iter().map(|&k| outputs[k]).collect();
         let made = pushforward(&mut out, &ends, &pairs)?;
         let mut w = Writer::new(&mut out, Default::default());
-        let made: Vec<NodeId> = made.into_iter().zip(&ends).map(|(t, &o)| t.unwrap_or_else(|| zeros_like(&mut w, o))).collect();
+        let made: Vec<NodeId> =
+            made.into_iter().zip(&ends).map(|(t, &o)| t.unwrap_or_else(|| zeros_like(&mut w, o))).collect();
         let carries = wanted.iter().filter(|k| **k < carry).count();
         let (first, rest) = made.split_at(carries);
         let place = |(n, &k): (usize, &usize)| (k, if n < carries { carry + n } else { outputs.len() + n });

@@ -113,7 +113,10 @@ pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Res
     let node = r.g.node(id).clone();
     let Prim::Scan { body, carry, sequences, trips, reversed, until } = node.prim else { return Ok(()) };
     if until && trips > TURNS_MAX {
-        return Err(Blocked { node: id, why: "a loop that may have any number of turns (`max_steps` bounds them)".into() });
+        return Err(Blocked {
+            node: id,
+            why: "a loop that may have any number of turns (`max_steps` bounds them)".into(),
+        });
     }
     let Some(inner) = r.g.bodies.get(body as usize).cloned() else { return Ok(()) };
     let start: Vec<bool> = node.operands.iter().map(|&o| r.is_active(o)).collect();

@@ -290,11 +290,8 @@ impl Reader<'_> {
             span: span(op, "at")?,
         };
         if op.attr("host").is_some() {
-            f.effect = Effect::Host {
-                why: op.str("host")?.into(),
-                span: span(op, "host_at")?,
-                by_data: flag(op, "by_data"),
-            };
+            f.effect =
+                Effect::Host { why: op.str("host")?.into(), span: span(op, "host_at")?, by_data: flag(op, "by_data") };
         }
         for op in body {
             match op.name.as_str() {

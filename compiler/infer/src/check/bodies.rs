@@ -194,9 +194,7 @@ fn checked_inst(db: &dyn Db, own: InstRef, notes: &mut Option<Vec<Note>>) -> Che
 
 fn effect(cx: &Cx) -> Effect {
     match &cx.host {
-        Some((why, span)) => {
-            Effect::Host { why: why.clone(), span: *span, by_data: super::scalars::is_by_data(why) }
-        }
+        Some((why, span)) => Effect::Host { why: why.clone(), span: *span, by_data: super::scalars::is_by_data(why) },
         None => Effect::Graph,
     }
 }

@@ -99,18 +99,22 @@ impl Cx<'_> {
             tensors.push(ty);
         }
         let [a, b] = [&tensors[0], &tensors[1]];
-        let differ = |d: Diagnostic| {
-            d.here(format!("this one gives `{b}`")).with_label(at[0], format!("and this one `{a}`"))
-        };
-        let same = tessera_types::unify::assignable(&mut self.sizes, &layouts::unsharded(a), &layouts::unsharded(b), at[1]);
+        let differ =
+            |d: Diagnostic| d.here(format!("this one gives `{b}`")).with_label(at[0], format!("and this one `{a}`"));
+        let same =
+            tessera_types::unify::assignable(&mut self.sizes, &layouts::unsharded(a), &layouts::unsharded(b), at[1]);
         if !same.is_ok_and(|how| how == tessera_types::unify::Coerce::None || how.is_check()) {
-            let d = Diagnostic::new(Code::E0209, at[1], "the two functions of `op.cond` give values of different types");
-            self.report(differ(d).note("which of them runs is known when the tensors are, and the type is known before"));
+            let d =
+                Diagnostic::new(Code::E0209, at[1], "the two functions of `op.cond` give values of different types");
+            self.report(
+                differ(d).note("which of them runs is known when the tensors are, and the type is known before"),
+            );
             return None;
         }
         let layout = |ty: &Ty| layouts::tensors(ty).into_iter().map(|t| t.sharding).collect::<Vec<_>>();
         if layout(a) != layout(b) {
-            let d = Diagnostic::new(Code::E0404, at[1], "the two functions of `op.cond` give values that lie differently");
+            let d =
+                Diagnostic::new(Code::E0404, at[1], "the two functions of `op.cond` give values that lie differently");
             self.report(differ(d).help("lay one out as the other lies: `dist.like(x, y)`"));
             return None;
         }
@@ -120,7 +124,8 @@ impl Cx<'_> {
 
 /// A type with numbers as tensors of rank 0, as loops carry them.
 fn as_tensors(ty: &Ty) -> Option<Ty> {
-    let scalar = |dtype| Some(Ty::Tensor(TensorType { shape: vec![], dtype: Some(dtype), sharding: Sharding::default() }));
+    let scalar =
+        |dtype| Some(Ty::Tensor(TensorType { shape: vec![], dtype: Some(dtype), sharding: Sharding::default() }));
     match ty {
         Ty::Tensor(_) | Ty::None => Some(ty.clone()),
         Ty::Float => scalar(DType::F32),

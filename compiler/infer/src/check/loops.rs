@@ -1,10 +1,10 @@
 //! Loops: the body is checked until the types at its head are stable.
 
-use super::scalars::WHILE;
 use super::cx::{Cx, LoopFrame, read};
 use super::env::{Bad, Binding, Changes};
 use super::exprs::decided;
 use super::flow::{Path, Wide};
+use super::scalars::WHILE;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_base::{Size, Span, TensorType};

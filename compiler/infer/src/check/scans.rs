@@ -126,7 +126,8 @@ impl Cx<'_> {
                         types.into_iter().enumerate().map(part).collect()
                     }
                 };
-                let parts: Vec<TExpr> = parts.into_iter().zip(likes).map(|(p, like)| self.numbers_as(p, like)).collect();
+                let parts: Vec<TExpr> =
+                    parts.into_iter().zip(likes).map(|(p, like)| self.numbers_as(p, like)).collect();
                 let ty = Ty::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
                 TExpr { kind: TKind::Tuple(parts), ty, span }
             }
