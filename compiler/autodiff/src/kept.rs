@@ -65,7 +65,8 @@ pub fn choose(g: &Graph, end: NodeId) -> Vec<NodeId> {
     out
 }
 
-/// The values before `end` that nodes behind it read, of those that the outputs need.
+/// The values before `end` that nodes behind it read, of those that the outputs need. A loop of which the derivative wants more than
+/// it gave before is none: it is computed once more.
 fn read_behind(g: &Graph, end: NodeId) -> Vec<NodeId> {
     let mut needed: BTreeSet<NodeId> = g.outputs.iter().copied().collect();
     let mut todo: Vec<NodeId> = g.outputs.clone();
@@ -74,7 +75,7 @@ fn read_behind(g: &Graph, end: NodeId) -> Vec<NodeId> {
             todo.extend(g.node(id).operands.iter().filter(|o| needed.insert(**o)));
         }
     }
-    needed.into_iter().filter(|id| *id < end).collect()
+    needed.into_iter().filter(|id| *id < end && !matches!(g.node(*id).prim, Prim::Scan { .. })).collect()
 }
 
 /// How long a value takes that is too long to be computed once more without need.

@@ -2,6 +2,7 @@
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, error_at};
+use super::types::plain_ints;
 use std::sync::Arc;
 use tessera_base::{Code, DType, Diagnostic, Monoid, Own, Sharding, Size, Span, TensorType};
 use tessera_core::ir::*;
@@ -72,7 +73,8 @@ impl Cx<'_> {
         next: &dyn Fn(&Ty) -> Option<Ty>,
         span: Span,
     ) -> Option<Looped> {
-        let mut carry = init.ty.clone();
+        // A turn may give back another int.
+        let mut carry = plain_ints(&init.ty);
         loop {
             let requests = self.requests.len();
             // There may be no turns.
@@ -91,7 +93,7 @@ impl Cx<'_> {
             })?;
             if has_numbers(&carry, &back) {
                 *init = self.numbers_as(init.clone(), &back);
-                carry = init.ty.clone();
+                carry = plain_ints(&init.ty);
                 self.requests.truncate(requests);
                 continue;
             }
