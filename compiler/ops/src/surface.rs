@@ -455,6 +455,9 @@ table! {
     gather: GATHER TAKE_ALONG_AXIS SCATTER_ADD;
     sort: SORT ARGSORT TOPK;
     moe: MOE_DISPATCH MOE_COMBINE;
+    linalg: CHOLESKY LU_FACTOR QR EIGH EIGVALSH SVD SVDVALS;
+    solve: SOLVE;
+    solve_triangular: SOLVE_TRIANGULAR;
     loss: CROSS_ENTROPY MSE L1;
     rope: ROPE;
     array: ARRAY;

@@ -1,0 +1,135 @@
+//! Factors of matrices: `cholesky lu_factor qr eigh eigvalsh svd svdvals`.
+
+use super::expand;
+use super::row::{Call, Lowered, Row, req, wide_of};
+use super::rule::{self, Inferred};
+use super::*;
+use crate::prim::Factor;
+
+const X: &[Param] = &[req("x", ParamKind::Tensor)];
+
+/// Rows that f32 numbers exactly, as the factors of elimination do.
+const ROWS_MAX: i64 = 1 << 24;
+
+macro_rules! rows {
+    ($($row:ident $name:literal $factor:ident, $known:expr, $doc:expr;)*) => {
+        $(pub const $row: Row = Row::new(
+            $name,
+            X,
+            |cx, a, _| infer($name, Factor::$factor, cx, a),
+            |c| lower(Factor::$factor, c),
+        )
+        .known_as($known)
+        .doc($doc);)*
+    };
+}
+
+rows! {
+    CHOLESKY "cholesky" Cholesky, &["chol", "potrf"],
+        "The lower triangular `l` with `l @ l.T == x`, of every matrix of the last two dims; `x` is positive definite.\n\n\
+         Only the lower triangle of `x` is read, also by the derivative: that is zero above the diagonal, and an element below it \
+         stands for both places. Every element is one chain of fused multiply-adds, whatever the threads. `n³/3` operations.\n\n\
+         E0202: the matrix is not square. E0719: it is not positive definite, or not finite.\n\n\
+         ```tessera\nl = op.cholesky(x @ x.T + op.eye(N))\n```";
+    LU_FACTOR "lu_factor" Lu, &["lu", "getrf", "plu"],
+        "The factors of Gaussian elimination with partial pivoting, of every matrix of the last two dims: both triangles in one \
+         matrix, and the rows (i64) of `x` in the order of the pivots.\n\n\
+         `l @ u` is `op.take(x, rows, axis=0)`, where `l` is what lies below the diagonal with ones on it and `u` the rest. A pivot is the \
+         first of the largest magnitudes of its column. A singular matrix has these factors: a pivot is 0; the derivative \
+         stops there. Every element is one chain of fused multiply-adds, whatever the threads. `n³·2/3` operations.\n\n\
+         E0719: the matrix is not finite.\n\n\
+         ```tessera\nlu, rows = op.lu_factor(x)\n```";
+    QR "qr" Qr, &["geqrf", "householder"],
+        "Orthonormal columns `q` and an upper triangular `r` with `q @ r == x`, of every matrix of the last two dims: `m` by `k` and `k` by \
+         `n`, `k` the less of `m` and `n`.\n\n\
+         By Householder reflectors; a diagonal element of `r` has the sign that LAPACK gives it, which may be negative. \
+         The derivative of a matrix whose first `k` columns depend on each other stops (E0719). `4·m·n² - n³·4/3` operations.\n\n\
+         E0719: the matrix is not finite.\n\n\
+         ```tessera\nq, r = op.qr(x)\n```";
+    EIGH "eigh" Eigh, &["syevd", "symeig"],
+        "Ascending eigenvalues `w` and the eigenvectors, columns of length 1, of every symmetric matrix of the last two dims: \
+         `x @ v == v * w`.\n\n\
+         Only the lower triangle of `x` is read, also by the derivative. The sign of a vector is whatever the iterations end with, the same \
+         in every run. Where eigenvalues are equal their vectors are one of many choices, and the derivative leaves out what would change one \
+         into another: it is right for what does not depend on the choice among equal ones. About `9·n³` operations.\n\n\
+         E0202: the matrix is not square. E0719: it is not finite.\n\n\
+         ```tessera\nw, v = op.eigh(x @ x.T)\n```";
+    EIGVALSH "eigvalsh" Eigvalsh, &[],
+        "The ascending eigenvalues of every symmetric matrix of the last two dims, without vectors: the bits that `eigh` gives.\n\n\
+         Only the lower triangle of `x` is read. `n³·4/3` operations; the derivative computes the vectors.\n\n\
+         E0202: the matrix is not square. E0719: it is not finite.\n\n\
+         ```tessera\nw = op.eigvalsh(x @ x.T)\n```";
+    SVD "svd" Svd, &["gesdd"],
+        "Singular values, descending, with the vectors on both sides, of every matrix of the last two dims: \
+         `(u * s) @ vh == x`, with `k` columns of `u` and rows of `vh`, `k` the less of `m` and `n`.\n\n\
+         Signs of vectors are whatever the iterations end with, the same in every run. Where singular values are equal, or 0, the derivative \
+         leaves out what would change one choice of vectors into another, as that of `eigh` does. About `14·m·n²` operations.\n\n\
+         E0719: the matrix is not finite.\n\n\
+         ```tessera\nu, s, vh = op.svd(x)\n```";
+    SVDVALS "svdvals" Svdvals, &["singular_values"],
+        "The singular values, descending, of every matrix of the last two dims, without vectors: the bits that `svd` gives.\n\n\
+         About `4·m·n²` operations; the derivative computes the vectors.\n\n\
+         E0719: the matrix is not finite.\n\n\
+         ```tessera\ns = op.svdvals(x)\n```";
+}
+
+/// The matrix has as many rows as columns.
+pub(super) fn square(name: &str, cx: &mut InferCx, x: &TensorType, i: usize) -> Result<Size, OpError> {
+    rule::at_least_rank(x, 2, i, name)?;
+    let (m, n) = (&x.shape[x.rank() - 2], &x.shape[x.rank() - 1]);
+    let text = || format!("`{name}` takes square matrices, and these are {m} by {n}");
+    rule::require(cx, m, n, Code::E0202, text, |e| e.arg(i, x.to_string()))?;
+    Ok(n.clone())
+}
+
+fn infer(name: &str, factor: Factor, cx: &mut InferCx, args: &[SymArg]) -> Inferred {
+    let x = rule::tensor(args, 0)?;
+    let dtype = rule::as_float(name, x, 0)?;
+    rule::at_least_rank(x, 2, 0, name)?;
+    if factor.is_square() {
+        square(name, cx, x, 0)?;
+    }
+    let (batch, [m, n]) = x.shape.split_at(x.rank() - 2) else { return rule::one(vec![], dtype) };
+    let k = rule::least(cx.facts, m, n);
+    let part = |tail: &[&Size]| {
+        let tail: Vec<Size> = tail.iter().map(|s| (*s).clone()).collect();
+        rule::typed([batch, &tail].concat(), dtype)
+    };
+    Ok(match factor {
+        Factor::Cholesky => OpTypes::One(part(&[n, n])),
+        Factor::Lu => {
+            if m.as_const().is_some_and(|m| m > ROWS_MAX) {
+                let text = format!("`{name}` numbers at most {ROWS_MAX} rows, and these are {m}");
+                return Err(OpError::new(Code::E0711, text).arg(0, x.to_string()));
+            }
+            OpTypes::Many(vec![part(&[m, n]), TensorType { dtype: Some(DType::I64), ..part(&[m]) }])
+        }
+        Factor::Qr => OpTypes::Many(vec![part(&[m, &k]), part(&[&k, n])]),
+        Factor::Eigh => OpTypes::Many(vec![part(&[n]), part(&[n, n])]),
+        Factor::Eigvalsh => OpTypes::One(part(&[n])),
+        Factor::Svd => OpTypes::Many(vec![part(&[m, &k]), part(&[&k]), part(&[&k, n])]),
+        Factor::Svdvals => OpTypes::One(part(&[&k])),
+    })
+}
+
+fn lower(factor: Factor, call: &mut Call) -> Lowered {
+    let x = call.wide(0)?;
+    let b = &mut *call.b;
+    let (shape, dtype) = (b.shape(x), b.dtype(x));
+    let [batch @ .., m, n] = &shape[..] else { return Ok(vec![]) };
+    let parts = factor.parts(*m, *n);
+    let whole = b.push(Prim::Factor(factor), &[x], [batch, &[parts.iter().sum()]].concat(), dtype);
+    let mut from = 0;
+    let mut out = vec![];
+    for ((shape, _), count) in call.out.iter().zip(parts) {
+        let part = expand::slice(b, whole, batch.len(), from, count);
+        out.push(expand::reshape(b, part, shape));
+        from += count;
+    }
+    Ok(out)
+}
+
+/// The type in which a system is solved.
+pub(super) fn solved_in(dtype: Option<DType>) -> DType {
+    wide_of(dtype.unwrap_or(DType::F32))
+}
