@@ -28,14 +28,31 @@ fn of_kind(kind: &str, m: usize, n: usize) -> Vec<f64> {
         "rank one" => number(6, i as u64) * number(7, j as u64),
         "equal" => 1.0,
         "identity" => f64::from(u8::from(i == j)),
-        "bidiagonal" => if j == i || j == i + 1 { 1.0 } else { 0.0 },
+        "bidiagonal" => {
+            if j == i || j == i + 1 {
+                1.0
+            } else {
+                0.0
+            }
+        }
         _ => 0.0,
     };
     (0..m * n).map(|at| element(at / n.max(1), at % n.max(1))).collect()
 }
 
-const KINDS: &[&str] =
-    &["random", "dominant", "hilbert", "graded", "large", "small", "rank one", "equal", "identity", "bidiagonal", "zero"];
+const KINDS: &[&str] = &[
+    "random",
+    "dominant",
+    "hilbert",
+    "graded",
+    "large",
+    "small",
+    "rank one",
+    "equal",
+    "identity",
+    "bidiagonal",
+    "zero",
+];
 
 fn factors<T: Real>(workers: &impl Workers, factor: Factor, m: usize, n: usize, a: &[T]) -> Vec<T> {
     let count = a.len() / (m * n).max(1);
@@ -118,9 +135,8 @@ fn residuals_of<T: Real>() {
             let k = m.min(n);
             let a: Vec<T> = of_kind(kind, m, n).into_iter().map(T::from_f64).collect();
             let wide: Vec<f64> = a.iter().map(|x| x.to_f64()).collect();
-            let get = |factor: Factor| -> Vec<f64> {
-                factors(&Alone, factor, m, n, &a).iter().map(|x| x.to_f64()).collect()
-            };
+            let get =
+                |factor: Factor| -> Vec<f64> { factors(&Alone, factor, m, n, &a).iter().map(|x| x.to_f64()).collect() };
             let bound = 4.0 * T::EPSILON.to_f64() * (m + n) as f64;
             let mut held = |what: &str, error: f64, size: f64| {
                 if error.is_nan() || error > bound * size {
@@ -246,7 +262,9 @@ fn programs_give_the_same_bits() {
         print(hash(autodiff.grad(lambda x: op.sum(linalg.inv(x)[..., 0]))(s)), hash(linalg.matrix_exp(a / 20.0)))\n";
     let first = run_source(program, &["run", "--threads", "1"]).expect("a run");
     assert_eq!(first.code, 0, "{}", first.err);
-    for args in [&["run", "--threads", "2"][..], &["run", "--threads", "5"], &["run", "--interpret"], &["run", "--checked"]] {
+    for args in
+        [&["run", "--threads", "2"][..], &["run", "--threads", "5"], &["run", "--interpret"], &["run", "--checked"]]
+    {
         let ran = run_source(program, args).expect("a run");
         assert_eq!((ran.code, &ran.out), (0, &first.out), "{args:?}: {}", ran.err);
     }

@@ -94,8 +94,9 @@ pub fn native_kernel(
                 concat(&pool, &parts, out);
                 Ok(())
             }
-            Prim::Factor(factor) => linalg::factor_into(&*pool, *factor, arrays(&types, &operands)[0], out)
-                .map_err(|e| refused(fault(e))),
+            Prim::Factor(factor) => {
+                linalg::factor_into(&*pool, *factor, arrays(&types, &operands)[0], out).map_err(|e| refused(fault(e)))
+            }
             Prim::TriangularSolve(triangle) => {
                 let x = arrays(&types, &operands);
                 linalg::solve_into(&*pool, *triangle, [x[0], x[1]], out).map_err(|e| refused(fault(e)))

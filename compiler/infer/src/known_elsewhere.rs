@@ -103,8 +103,8 @@ pub fn member(module: &str, name: &str) -> Option<&'static str> {
         ("op", "linalg" | "scipy") => "linear algebra is in the library: `import std.linalg as linalg`",
         (
             "op",
-            "inv" | "inverse" | "det" | "logdet" | "slogdet" | "lstsq" | "pinv" | "matrix_power" | "matrix_exp" | "expm"
-            | "matrix_rank" | "cond" | "norm" | "kron" | "cho_solve" | "cholesky_solve",
+            "inv" | "inverse" | "det" | "logdet" | "slogdet" | "lstsq" | "pinv" | "matrix_power" | "matrix_exp"
+            | "expm" | "matrix_rank" | "cond" | "norm" | "kron" | "cho_solve" | "cholesky_solve",
         ) => "it is in the library: `import std.linalg as linalg`",
         ("op", "newaxis") => "`None` in an index adds a dim: `x[:, None]`",
         ("op", "float32" | "float64" | "int64" | "int32") => {

@@ -301,13 +301,20 @@ pub fn solve(triangle: Triangle, a: &Array, b: &Array, dtype: DType) -> Vec<Valu
     let (n, width) = (*n, *width);
     let mut out = vec![];
     for at in 0..batch.iter().product() {
-        let own = middle(&a.values[at * n * n..][..n * n], n).zip(middle(&b.values[at * n * width..][..n * width], width));
+        let own =
+            middle(&a.values[at * n * n..][..n * n], n).zip(middle(&b.values[at * n * width..][..n * width], width));
         let Some(((a, of_a), (mut x, of_b))) = own else {
             out.resize(out.len() + n * width, Value::Any);
             continue;
         };
         let element = |i: usize, j: usize| match (i == j, (i > j) == triangle.lower) {
-            (true, _) => if triangle.unit { 1.0 } else { a[i][i] },
+            (true, _) => {
+                if triangle.unit {
+                    1.0
+                } else {
+                    a[i][i]
+                }
+            }
             (_, true) => a[i][j],
             _ => 0.0,
         };
@@ -319,7 +326,10 @@ pub fn solve(triangle: Triangle, a: &Array, b: &Array, dtype: DType) -> Vec<Valu
             for step in 0..n {
                 let i = if down { step } else { n - 1 - step };
                 for c in 0..width {
-                    let sum: f64 = (0..n).filter(|&k| k != i).map(|k| whole[i][k] * if (k < i) == down { x[k][c] } else { 0.0 }).sum();
+                    let sum: f64 = (0..n)
+                        .filter(|&k| k != i)
+                        .map(|k| whole[i][k] * if (k < i) == down { x[k][c] } else { 0.0 })
+                        .sum();
                     x[i][c] = (x[i][c] - sum) / whole[i][i];
                 }
             }

@@ -1,6 +1,5 @@
 //! Many matrices one after the other in memory: what a step of a plan computes, and its meaning.
 
-use super::triangular::{Triangle, solve_triangular};
 use super::cholesky::cholesky;
 use super::eigen::eigh;
 use super::lu::lu;
@@ -8,6 +7,7 @@ use super::matrix::Failure;
 use super::number::Real;
 use super::qr::qr;
 use super::svd::svd;
+use super::triangular::{Triangle, solve_triangular};
 use super::workers::{Alone, Workers};
 use std::sync::Mutex;
 

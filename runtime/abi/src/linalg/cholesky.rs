@@ -1,10 +1,10 @@
 //! The Cholesky factor: `l_ij = (a_ij - Σ l_ik l_jk) / l_jj`, the sum one chain in ascending `k`.
 
+use super::matrix::{Failure, View, finite_lower, transposed};
+use super::number::Real;
 use super::product::{Products, Sizes, Target};
 use super::triangular::solve_lower;
 use super::vectors::vectorised;
-use super::matrix::{Failure, View, finite_lower, transposed};
-use super::number::Real;
 use super::workers::Workers;
 
 /// Rows that are factored without a product.

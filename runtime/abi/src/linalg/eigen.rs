@@ -1,12 +1,12 @@
 //! Eigenvalues and eigenvectors of symmetric matrices: reflectors make the matrix tridiagonal, implicit QR steps with
 //! Wilkinson's shift make that diagonal (Golub and Van Loan, Matrix Computations, 8.3).
 
+use super::matrix::{Failure, finite_lower};
+use super::number::Real;
 use super::product::Products;
 use super::qr::{PANEL, Panel, columns_of, reflector};
 use super::rotations::{Rotation, Rows, turning};
 use super::vectors::{add_two, dot, largest};
-use super::matrix::{Failure, finite_lower};
-use super::number::Real;
 use super::workers::Workers;
 
 /// Steps that are tried for one eigenvalue; about two are usual.

@@ -1,11 +1,11 @@
 //! The factors of Gaussian elimination with partial pivoting: what is subtracted from an element is one chain in
 //! ascending position of the pivot.
 
+use super::matrix::{Failure, View, finite};
+use super::number::Real;
 use super::product::{Products, Sizes, Target};
 use super::triangular::solve_lower;
 use super::vectors::{divide, largest, vectorised};
-use super::matrix::{Failure, View, finite};
-use super::number::Real;
 use super::workers::Workers;
 
 /// Columns that are eliminated without a product.

@@ -37,9 +37,7 @@ impl Failure {
 /// [`Failure::NotFinite`].
 pub fn finite<T: Real>(a: &[T], columns: usize) -> Result<(), Failure> {
     match a.iter().position(|x| !x.is_finite()) {
-        Some(at) => {
-            Err(Failure::NotFinite { row: at / columns, column: at % columns, value: a[at].to_f64() })
-        }
+        Some(at) => Err(Failure::NotFinite { row: at / columns, column: at % columns, value: a[at].to_f64() }),
         None => Ok(()),
     }
 }

@@ -3,6 +3,10 @@
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+/// Rows of a tile with vectors of 512 bits, and of one without.
+const ROWS_WIDE: usize = 8;
+const ROWS: usize = 4;
+
 /// Chains of a sum along a vector.
 pub const LANES: usize = 16;
 
@@ -74,7 +78,16 @@ macro_rules! real {
                 x as $t
             }
             fn tile() -> Tile<$t> {
-                tile::<$t, 8, $wide, 4, $narrow>()
+                #[cfg(target_arch = "x86_64")]
+                {
+                    if std::arch::is_x86_feature_detected!("avx512f") {
+                        return Tile { rows: ROWS_WIDE, columns: $wide, add: tiles::$t::wide };
+                    }
+                    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+                        return Tile { rows: ROWS, columns: $narrow, add: tiles::$t::narrow };
+                    }
+                }
+                Tile { rows: ROWS, columns: $narrow, add: plain::<$t, $narrow> }
             }
         }
     };
@@ -94,55 +107,64 @@ pub struct Tile<T> {
     pub add: Tiled<T>,
 }
 
-/// The tile that fits the registers of the processor: `WR` by `WC` with vectors of 512 bits, `R` by `C` without.
-pub fn tile<T: Real, const WR: usize, const WC: usize, const R: usize, const C: usize>() -> Tile<T> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512f") {
-            return Tile { rows: WR, columns: WC, add: wide::<T, WR, WC> };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            return Tile { rows: R, columns: C, add: narrow::<T, R, C> };
-        }
-    }
-    Tile { rows: R, columns: C, add: plain::<T, R, C> }
-}
-
-#[inline(always)]
-fn steps<T: Real, const R: usize, const C: usize>(a: &[T], b: &[T], c: &mut [T]) {
-    let lines = c.as_chunks_mut::<C>().0;
-    let mut sums = [[T::ZERO; C]; R];
-    sums.iter_mut().zip(lines.iter()).for_each(|(s, l)| *s = *l);
-    for (x, y) in a.as_chunks::<R>().0.iter().zip(b.as_chunks::<C>().0) {
-        for i in 0..R {
-            for j in 0..C {
-                sums[i][j] = x[i].mul_add(y[j], sums[i][j]);
+/// A tile without vectors of a processor.
+fn plain<T: Real, const C: usize>(a: &[T], b: &[T], c: &mut [T]) {
+    for (i, sums) in c.as_chunks_mut::<C>().0.iter_mut().enumerate() {
+        for (x, y) in a.as_chunks::<ROWS>().0.iter().zip(b.as_chunks::<C>().0) {
+            for (sum, y) in sums.iter_mut().zip(y) {
+                *sum = x[i].mul_add(*y, *sum);
             }
         }
     }
-    lines.iter_mut().zip(sums).for_each(|(l, s)| *l = s);
 }
 
-fn plain<T: Real, const R: usize, const C: usize>(a: &[T], b: &[T], c: &mut [T]) {
-    steps::<T, R, C>(a, b, c);
-}
-
+/// Tiles of two vectors a row, whose sums stay in registers.
 #[cfg(target_arch = "x86_64")]
-fn wide<T: Real, const R: usize, const C: usize>(a: &[T], b: &[T], c: &mut [T]) {
-    #[target_feature(enable = "avx512f")]
-    fn run<T: Real, const R: usize, const C: usize>(a: &[T], b: &[T], c: &mut [T]) {
-        steps::<T, R, C>(a, b, c);
+mod tiles {
+    macro_rules! tile {
+        ($name:ident, $feature:literal, $rows:expr, $t:ident, $lanes:literal, $load:ident, $store:ident, $all:ident, $fma:ident) => {
+            pub fn $name(a: &[$t], b: &[$t], c: &mut [$t]) {
+                #[target_feature(enable = $feature)]
+                fn run(a: &[$t], b: &[$t], c: &mut [[[$t; $lanes]; 2]]) {
+                    let Some(c) = c.first_chunk_mut::<{ $rows }>() else { return };
+                    // SAFETY: as many numbers lie there as a vector has.
+                    let load = |x: &[$t; $lanes]| unsafe { $load(x.as_ptr()) };
+                    let mut sums = [[$all(0.0); 2]; $rows];
+                    for i in 0..$rows {
+                        sums[i] = [load(&c[i][0]), load(&c[i][1])];
+                    }
+                    let steps = b.as_chunks::<$lanes>().0.as_chunks::<2>().0;
+                    for (x, y) in a.as_chunks::<{ $rows }>().0.iter().zip(steps) {
+                        let y = [load(&y[0]), load(&y[1])];
+                        for i in 0..$rows {
+                            let x = $all(x[i]);
+                            sums[i] = [$fma(x, y[0], sums[i][0]), $fma(x, y[1], sums[i][1])];
+                        }
+                    }
+                    for i in 0..$rows {
+                        for half in 0..2 {
+                            // SAFETY: as many numbers lie there as a vector has.
+                            unsafe { $store(c[i][half].as_mut_ptr(), sums[i][half]) }
+                        }
+                    }
+                }
+                // SAFETY: the processor has the vectors: who took this function has asked.
+                unsafe { run(a, b, c.as_chunks_mut::<$lanes>().0.as_chunks_mut::<2>().0) }
+            }
+        };
     }
-    // SAFETY: the processor has it: who took this function has asked.
-    unsafe { run::<T, R, C>(a, b, c) }
-}
 
-#[cfg(target_arch = "x86_64")]
-fn narrow<T: Real, const R: usize, const C: usize>(a: &[T], b: &[T], c: &mut [T]) {
-    #[target_feature(enable = "avx2,fma")]
-    fn run<T: Real, const R: usize, const C: usize>(a: &[T], b: &[T], c: &mut [T]) {
-        steps::<T, R, C>(a, b, c);
+    pub mod f32 {
+        use super::super::{ROWS, ROWS_WIDE};
+        use std::arch::x86_64::*;
+        tile!(wide, "avx512f", ROWS_WIDE, f32, 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps);
+        tile!(narrow, "avx2,fma", ROWS, f32, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps);
     }
-    // SAFETY: the processor has both: who took this function has asked.
-    unsafe { run::<T, R, C>(a, b, c) }
+
+    pub mod f64 {
+        use super::super::{ROWS, ROWS_WIDE};
+        use std::arch::x86_64::*;
+        tile!(wide, "avx512f", ROWS_WIDE, f64, 8, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_fmadd_pd);
+        tile!(narrow, "avx2,fma", ROWS, f64, 4, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_set1_pd, _mm256_fmadd_pd);
+    }
 }

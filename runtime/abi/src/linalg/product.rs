@@ -151,9 +151,8 @@ mod tests {
             let a: Vec<f64> = (0..m * k).map(number).collect();
             let b: Vec<f64> = (0..k * n).map(|i| number(i + 5)).collect();
             let c: Vec<f64> = (0..m * n).map(|i| number(i + 11)).collect();
-            let chain = |i: usize, j: usize| {
-                (0..k).fold(c[i * n + j], |sum, p| (-a[i * k + p]).mul_add(b[p * n + j], sum))
-            };
+            let chain =
+                |i: usize, j: usize| (0..k).fold(c[i * n + j], |sum, p| (-a[i * k + p]).mul_add(b[p * n + j], sum));
             let expected: Vec<f64> = (0..m * n).map(|at| chain(at / n.max(1), at % n.max(1))).collect();
             let mut products = Products::new(&Alone);
             products.take(Sizes { m, n, k }, View::rows(&a, k), View::rows(&b, n), true);

@@ -1,10 +1,10 @@
 //! Factors of Householder reflectors, [`PANEL`] columns at a time: `H = I - V T Vᵀ` (Schreiber and Van Loan, 1989).
 //! Sums along a column have [`super::number::LANES`] chains; those of the products with `V` and `T` are single chains.
 
-use super::product::{Products, Sizes, Target};
-use super::vectors::{add, dot, largest, length};
 use super::matrix::{Failure, View, finite};
 use super::number::Real;
+use super::product::{Products, Sizes, Target};
+use super::vectors::{add, dot, largest, length};
 use super::workers::Workers;
 
 /// Columns whose reflectors are applied together. Results depend on it.
@@ -76,7 +76,12 @@ impl<T: Real> Panel<T> {
         let start = columns.start;
         let mut inner = vec![T::ZERO; size * n];
         let whole = Target { data: &mut inner, width: n, column: 0, lower: false };
-        products.take(Sizes { m: size, n, k: tall }, across, View { data: &below[start..], rows: width, columns: 1 }, false);
+        products.take(
+            Sizes { m: size, n, k: tall },
+            across,
+            View { data: &below[start..], rows: width, columns: 1 },
+            false,
+        );
         products.add(whole);
         let t = if transposed { View::columns(&self.t, size) } else { View::rows(&self.t, size) };
         let mut turned = vec![T::ZERO; size * n];
@@ -124,7 +129,12 @@ fn triangularise<T: Real, W: Workers>(products: &mut Products<T, W>, a: &mut [T]
 }
 
 /// The first `k` columns of the product of all reflectors, `m` by `k`.
-pub fn columns_of<T: Real, W: Workers>(products: &mut Products<T, W>, panels: &[Panel<T>], m: usize, k: usize) -> Vec<T> {
+pub fn columns_of<T: Real, W: Workers>(
+    products: &mut Products<T, W>,
+    panels: &[Panel<T>],
+    m: usize,
+    k: usize,
+) -> Vec<T> {
     let mut q = vec![T::ZERO; m * k];
     q.iter_mut().step_by(k + 1).take(m.min(k)).for_each(|x| *x = T::ONE);
     for panel in panels.iter().rev() {
@@ -141,7 +151,14 @@ pub fn columns_of<T: Real, W: Workers>(products: &mut Products<T, W>, panels: &[
 ///
 /// # Errors
 /// [`Failure::NotFinite`].
-pub fn qr<T: Real, W: Workers>(workers: &W, a: &[T], m: usize, n: usize, q: &mut [T], r: &mut [T]) -> Result<(), Failure> {
+pub fn qr<T: Real, W: Workers>(
+    workers: &W,
+    a: &[T],
+    m: usize,
+    n: usize,
+    q: &mut [T],
+    r: &mut [T],
+) -> Result<(), Failure> {
     finite(a, n)?;
     let k = m.min(n);
     if k == 0 {

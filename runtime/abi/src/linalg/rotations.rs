@@ -1,8 +1,8 @@
 //! Plane rotations that are collected and applied together: to rows in panels of columns, each of which stays in a cache
 //! while all of them go over it. A rotation treats columns alike, so panels and threads change no bit.
 
-use super::vectors::{hypotenuse, vectorised};
 use super::number::Real;
+use super::vectors::{hypotenuse, vectorised};
 use super::workers::Workers;
 
 /// Columns of a panel.

@@ -1,12 +1,12 @@
 //! Singular values and vectors: reflectors from both sides make the matrix bidiagonal, implicit QR steps make that
 //! diagonal (Golub and Kahan, 1965; Golub and Van Loan, Matrix Computations, 8.6).
 
+use super::matrix::{Failure, View, finite, transposed};
+use super::number::Real;
 use super::product::{Products, Sizes, Target};
 use super::qr::{PANEL, Panel, columns_of, qr, reflector};
 use super::rotations::{Rotation, Rows, turning};
 use super::vectors::{add, dot, largest};
-use super::matrix::{Failure, View, finite, transposed};
-use super::number::Real;
 use super::workers::Workers;
 
 /// Steps that are tried for one singular value; about two are usual.

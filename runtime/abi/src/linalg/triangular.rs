@@ -3,10 +3,10 @@
 //! Unknown `i` is `(b_i - Σ l_ik x_k) / l_ii`: one chain of fused multiply-adds over what was found before, in
 //! the order in which it was found, then the division. So every system becomes one with a lower triangle.
 
-use super::product::{Products, Sizes, Target};
-use super::vectors::vectorised;
 use super::matrix::{Failure, View};
 use super::number::Real;
+use super::product::{Products, Sizes, Target};
+use super::vectors::vectorised;
 use super::workers::Workers;
 
 /// Equations that are solved without a product.
