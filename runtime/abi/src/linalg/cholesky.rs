@@ -36,16 +36,19 @@ fn block<T: Real, W: Workers>(
     size: usize,
 ) -> Result<(), Failure> {
     if size <= LEAF {
-        let mut rows = [[T::ZERO; LEAF]; LEAF];
-        for (i, row) in rows[..size].iter_mut().enumerate() {
-            row[..=i].copy_from_slice(&a[(at + i) * n + at..][..=i]);
+        // Turned: what is divided, and what is subtracted, lies side by side.
+        let mut columns = [[T::ZERO; LEAF]; LEAF];
+        for i in 0..size {
+            let row = &a[(at + i) * n + at..][..=i];
+            row.iter().zip(&mut columns).for_each(|(x, column)| column[i] = *x);
         }
-        let failed = leaf(&mut rows, size);
+        let failed = leaf(&mut columns, size);
         if failed < size {
-            return Err(Failure::NotPositive { at: at + failed, value: rows[failed][failed].to_f64() });
+            return Err(Failure::NotPositive { at: at + failed, value: columns[failed][failed].to_f64() });
         }
-        for (i, row) in rows[..size].iter().enumerate() {
-            a[(at + i) * n + at..][..=i].copy_from_slice(&row[..=i]);
+        for i in 0..size {
+            let row = &mut a[(at + i) * n + at..][..=i];
+            row.iter_mut().zip(&columns).for_each(|(x, column)| *x = column[i]);
         }
         return Ok(());
     }
@@ -67,7 +70,8 @@ fn block<T: Real, W: Workers>(
 }
 
 vectorised! {
-    /// Factors the first `n` rows; gives `n`, or the row whose pivot, which is left there, is not positive.
+    /// Factors the first `n` rows, each of which stands in a column here; gives `n`, or the row whose pivot, which is left
+    /// there, is not positive. What is above the diagonal may become anything.
     fn leaf<T: Real>(a: &mut [[T; LEAF]; LEAF], n: usize) -> usize {
         for k in 0..n {
             let pivot = a[k][k];
@@ -75,17 +79,14 @@ vectorised! {
                 return k;
             }
             let root = pivot.sqrt();
-            a[k][k] = root;
-            let mut column = [T::ZERO; LEAF];
-            for i in k + 1..n {
-                column[i] = a[i][k] / root;
-            }
-            for i in k + 1..n {
-                a[i][k] = column[i];
+            let (before, rest) = a.split_at_mut(k + 1);
+            let column = &mut before[k];
+            column.iter_mut().for_each(|x| *x = *x / root);
+            column[k] = root;
+            for (i, own) in (k + 1..n).zip(rest) {
                 let by = -column[i];
-                for j in 0..LEAF {
-                    let less = by.mul_add(column[j], a[i][j]);
-                    a[i][j] = if j > k { less } else { a[i][j] };
+                for (x, c) in own.iter_mut().zip(&*column) {
+                    *x = by.mul_add(*c, *x);
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::number::Real;
 use super::product::Products;
 use super::qr::{PANEL, Panel, columns_of, reflector};
 use super::rotations::{Rotation, Rows, turning};
-use super::vectors::{add_two, dot, largest};
+use super::vectors::{add_rows, dot, largest, subtract_symmetric};
 use super::workers::Workers;
 
 /// Steps that are tried for one eigenvalue; about two are usual.
@@ -31,9 +31,10 @@ pub fn eigh<T: Real, W: Workers>(workers: &W, a: &[T], n: usize, w: &mut [T], v:
     a.iter_mut().for_each(|x| *x = *x * by);
     let (mut d, mut e) = (vec![T::ZERO; n], vec![T::ZERO; n - 1]);
     let wanted = !v.is_empty();
-    let panels = tridiagonal(&mut a, n, &mut d, &mut e, wanted);
+    let mut products = Products::new(workers);
+    let panels = tridiagonal(&mut products, &mut a, &mut d, &mut e, wanted);
     drop(a);
-    let mut rows = wanted.then(|| Rows::of_columns(&columns_of(&mut Products::new(workers), &panels, n, n), n));
+    let mut rows = wanted.then(|| Rows::of_columns(&columns_of(&mut products, &panels, n, n), n));
     diagonal(workers, &mut d, &mut e, rows.as_mut())?;
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &k| d[i].partial_cmp(&d[k]).unwrap_or(std::cmp::Ordering::Equal));
@@ -56,7 +57,14 @@ fn symmetric<T: Real>(a: &[T], n: usize) -> Vec<T> {
 }
 
 /// Brings `a` to the diagonal `d` and what stands beside it, `e`; gives the reflectors where they are wanted.
-fn tridiagonal<T: Real>(a: &mut [T], n: usize, d: &mut [T], e: &mut [T], wanted: bool) -> Vec<Panel<T>> {
+fn tridiagonal<T: Real, W: Workers>(
+    products: &mut Products<T, W>,
+    a: &mut [T],
+    d: &mut [T],
+    e: &mut [T],
+    wanted: bool,
+) -> Vec<Panel<T>> {
+    let n = d.len();
     let mut panels = vec![];
     let mut vectors: Vec<T> = vec![];
     let mut taus: Vec<T> = vec![];
@@ -71,12 +79,13 @@ fn tridiagonal<T: Real>(a: &mut [T], n: usize, d: &mut [T], e: &mut [T], wanted:
         let [tau, image] = reflector(&mut v);
         e[k] = image;
         if tau != T::ZERO {
-            let mut p: Vec<T> = (k + 1..n).map(|i| tau * dot(&a[i * n + k + 1..][..size], &v)).collect();
+            let below = &mut a[(k + 1) * n..];
+            let mut p = vec![T::ZERO; size];
+            add_rows(&v, below, n, k + 1, &mut p);
+            p.iter_mut().for_each(|p| *p = tau * *p);
             let half = tau * dot(&p, &v) / (T::ONE + T::ONE);
-            p.iter_mut().zip(&v).for_each(|(p, v)| *p = (-half).mul_add(*v, *p));
-            for i in 0..size {
-                add_two(-v[i], &p, -p[i], &v, &mut a[(k + 1 + i) * n + k + 1..][..size]);
-            }
+            p.iter_mut().zip(&v).for_each(|(p, v)| *p = *p - half * *v);
+            subtract_symmetric(&v, &p, below, n, k + 1);
         }
         if !wanted {
             continue;
@@ -86,7 +95,8 @@ fn tridiagonal<T: Real>(a: &mut [T], n: usize, d: &mut [T], e: &mut [T], wanted:
         vectors.extend(v);
         taus.push(tau);
         if taus.len() == PANEL || k + 2 == n {
-            panels.push(Panel::of(k / PANEL * PANEL + 1, std::mem::take(&mut vectors), height, &taus));
+            panels.push(Panel::of_columns(products, k / PANEL * PANEL + 1, &vectors, height, &taus));
+            vectors.clear();
             taus.clear();
         }
     }
@@ -132,11 +142,11 @@ fn diagonal<T: Real, W: Workers>(
             }
             // The two by two block from both sides.
             let (p, q, o) = (d[k], d[k + 1], e[k]);
-            let (top, low) = (c.mul_add(p, s * o), c.mul_add(o, s * q));
-            let (beside, below) = (c.mul_add(o, -(s * p)), c.mul_add(q, -(s * o)));
-            d[k] = c.mul_add(top, s * low);
-            e[k] = c.mul_add(low, -(s * top));
-            d[k + 1] = c.mul_add(below, -(s * beside));
+            let (top, low) = (c * p + s * o, c * o + s * q);
+            let (beside, below) = (c * o - s * p, c * q - s * o);
+            d[k] = c * top + s * low;
+            e[k] = c * low - s * top;
+            d[k + 1] = c * below - s * beside;
             x = e[k];
             if k + 1 < end {
                 z = s * e[k + 1];

@@ -1,10 +1,10 @@
 //! Factors of Householder reflectors, [`PANEL`] columns at a time: `H = I - V T Vᵀ` (Schreiber and Van Loan, 1989).
-//! Sums along a column have [`super::number::LANES`] chains; those of the products with `V` and `T` are single chains.
+//! Lengths of columns have [`super::number::LANES`] chains; all other sums are single chains.
 
 use super::matrix::{Failure, View, finite};
-use super::number::Real;
+use super::number::{LANES, Real};
 use super::product::{Products, Sizes, Target};
-use super::vectors::{add, dot, largest, length};
+use super::vectors::{add_rows, divide, largest, length, subtract_outer, vectorised};
 use super::workers::Workers;
 
 /// Columns whose reflectors are applied together. Results depend on it.
@@ -13,9 +13,8 @@ pub const PANEL: usize = 32;
 /// Reflectors that act on the rows from `row` on, one after the other.
 pub struct Panel<T> {
     pub row: usize,
-    /// Columns of `height` elements; the `j`-th is zero above its row `j`, where it is one.
-    v: Vec<T>,
-    height: usize,
+    /// Rows of the vectors side by side; the `j`-th is zero above its row `j`, where it is one.
+    v: Vec<[T; PANEL]>,
     size: usize,
     /// Upper triangular, in rows of `size`.
     t: Vec<T>,
@@ -33,27 +32,38 @@ pub fn reflector<T: Real>(x: &mut [T]) -> [T; 2] {
     let image = if first < T::ZERO { whole } else { -whole };
     let by = first - image;
     // Where the quotient may leave the normal numbers elements are divided, not multiplied.
-    x[1..].iter_mut().for_each(|x| *x = *x / by);
+    divide(&mut x[1..], by);
     x[0] = T::ONE;
     [(image - first) / image, image]
 }
 
 impl<T: Real> Panel<T> {
-    /// The reflectors of the vectors that `v` has, which act on the rows from `row` on.
-    pub fn of(row: usize, v: Vec<T>, height: usize, taus: &[T]) -> Panel<T> {
-        let size = taus.len();
-        let mut t = vec![T::ZERO; size * size];
-        for j in 0..size {
-            let own = &v[j * height..][..height];
-            // The elements above row `j` of the vector are zero.
-            let inner: Vec<T> = (0..j).map(|i| dot(&v[i * height + j..(i + 1) * height], &own[j..])).collect();
-            for i in 0..j {
-                let sum = (i..j).fold(T::ZERO, |sum, k| t[i * size + k].mul_add(inner[k], sum));
-                t[i * size + j] = -taus[j] * sum;
-            }
-            t[j * size + j] = taus[j];
+    /// The reflectors of the vectors that stand one after the other in `v`, `height` elements each, and act on the rows from
+    /// `row` on.
+    pub fn of_columns<W: Workers>(
+        products: &mut Products<T, W>,
+        row: usize,
+        v: &[T],
+        height: usize,
+        taus: &[T],
+    ) -> Panel<T> {
+        let mut rows = vec![[T::ZERO; PANEL]; height];
+        for (j, column) in v.chunks_exact(height.max(1)).enumerate() {
+            rows.iter_mut().zip(column).for_each(|(row, x)| row[j] = *x);
         }
-        Panel { row, v, height, size, t }
+        Panel::of_rows(products, row, rows, taus)
+    }
+
+    fn of_rows<W: Workers>(products: &mut Products<T, W>, row: usize, v: Vec<[T; PANEL]>, taus: &[T]) -> Panel<T> {
+        let size = taus.len();
+        let flat = v.as_flattened();
+        let mut inner = vec![T::ZERO; size * size];
+        let sizes = Sizes { m: size, n: size, k: v.len() };
+        products.take(sizes, View::columns(flat, PANEL), View::rows(flat, PANEL), false);
+        products.add(Target { data: &mut inner, width: size, column: 0, lower: false });
+        let mut t = vec![T::ZERO; size * size];
+        triangle(taus, &inner, &mut t);
+        Panel { row, v, size, t }
     }
 
     /// Applies the reflectors, the last one first; `transposed`: the first one first. To `columns` of `c`, whose rows have
@@ -66,12 +76,12 @@ impl<T: Real> Panel<T> {
         width: usize,
         columns: std::ops::Range<usize>,
     ) {
-        let (n, size, tall) = (columns.len(), self.size, self.height);
+        let (n, size, tall) = (columns.len(), self.size, self.v.len());
         if n == 0 || size == 0 || tall == 0 {
             return;
         }
-        let v = View::columns(&self.v, tall);
-        let across = View { rows: tall, columns: 1, ..v };
+        let flat = self.v.as_flattened();
+        let (v, across) = (View::rows(flat, PANEL), View::columns(flat, PANEL));
         let below = &mut c[self.row * width..];
         let start = columns.start;
         let mut inner = vec![T::ZERO; size * n];
@@ -92,36 +102,64 @@ impl<T: Real> Panel<T> {
     }
 }
 
+vectorised! {
+    /// `T` of reflectors, from the factors and the inner products of the vectors.
+    fn triangle<T: Real>(taus: &[T], inner: &[T], t: &mut [T]) {
+        let size = taus.len();
+        for j in 0..size {
+            for i in 0..j {
+                let mut sum = T::ZERO;
+                for k in i..j {
+                    sum = t[i * size + k].mul_add(inner[k * size + j], sum);
+                }
+                t[i * size + j] = -taus[j] * sum;
+            }
+            t[j * size + j] = taus[j];
+        }
+    }
+}
+
+/// `I - tau x xᵀ` times the rows, in the columns behind `j`.
+fn reflect<T: Real>(tau: T, x: &[T], rows: &mut [[T; PANEL]], j: usize) {
+    // Whole vectors, of which what stands before counts for nothing.
+    let from = (j + 1) / LANES * LANES;
+    let mut inner = [T::ZERO; PANEL];
+    let rows = rows.as_flattened_mut();
+    add_rows(x, rows, PANEL, from, &mut inner[from..]);
+    for (c, sum) in inner.iter_mut().enumerate() {
+        *sum = if c > j { tau * *sum } else { T::ZERO };
+    }
+    subtract_outer(x, &inner[from..], rows, PANEL, from);
+}
+
 /// Takes `a` (`m` by `n`) to its upper triangular factor, in place, with zeros below the diagonal.
 fn triangularise<T: Real, W: Workers>(products: &mut Products<T, W>, a: &mut [T], m: usize, n: usize) -> Vec<Panel<T>> {
     let mut panels = vec![];
     let steps = m.min(n);
     for at in (0..steps).step_by(PANEL) {
         let (size, tall) = (PANEL.min(steps - at), m - at);
-        let mut v = vec![T::ZERO; size * tall];
-        for i in 0..tall {
-            let row = &a[(at + i) * n + at..][..size];
-            v[i..].iter_mut().step_by(tall).zip(row).for_each(|(to, x)| *to = *x);
+        let mut v = vec![[T::ZERO; PANEL]; tall];
+        for (row, from) in v.iter_mut().zip(a[at * n..].chunks_exact(n)) {
+            row[..size].copy_from_slice(&from[at..][..size]);
         }
         let mut taus = vec![T::ZERO; size];
         for j in 0..size {
-            let (own, rest) = v[j * tall..].split_at_mut(tall);
-            let [tau, image] = reflector(&mut own[j..]);
+            let mut x: Vec<T> = v[j..].iter().map(|row| row[j]).collect();
+            let [tau, image] = reflector(&mut x);
             taus[j] = tau;
-            a[(at + j) * n + at + j] = image;
-            for (c, column) in rest.chunks_exact_mut(tall).enumerate() {
-                if tau != T::ZERO {
-                    let by = tau * dot(&own[j..], &column[j..]);
-                    add(-by, &own[j..], &mut column[j..]);
-                }
-                a[(at + j) * n + at + j + 1 + c] = column[j];
-                column[j] = T::ZERO;
+            if tau != T::ZERO {
+                reflect(tau, &x, &mut v[j..], j);
             }
+            v[j..].iter_mut().zip(&x).for_each(|(row, x)| row[j] = *x);
+            let own = &mut a[(at + j) * n + at..][..size];
+            own[j] = image;
+            own[j + 1..].copy_from_slice(&v[j][j + 1..size]);
+            v[j][j + 1..].fill(T::ZERO);
         }
         for i in 1..tall {
             a[(at + i) * n + at..][..i.min(size)].fill(T::ZERO);
         }
-        let panel = Panel::of(at, v, tall, &taus);
+        let panel = Panel::of_rows(products, at, v, &taus);
         panel.apply(products, true, a, n, at + size..n);
         panels.push(panel);
     }

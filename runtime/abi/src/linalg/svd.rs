@@ -6,7 +6,7 @@ use super::number::Real;
 use super::product::{Products, Sizes, Target};
 use super::qr::{PANEL, Panel, columns_of, qr, reflector};
 use super::rotations::{Rotation, Rows, turning};
-use super::vectors::{add, dot, largest};
+use super::vectors::{add_rows, largest, reflect_rows, subtract_outer};
 use super::workers::Workers;
 
 /// Steps that are tried for one singular value; about two are usual.
@@ -89,6 +89,7 @@ struct Bidiagonal<T> {
 
 /// Takes `a` (`m` by `n`, `m >= n`) to its bidiagonal form.
 fn bidiagonal<T: Real, W: Workers>(workers: &W, mut a: Vec<T>, m: usize, n: usize, wanted: bool) -> Bidiagonal<T> {
+    let mut products = Products::new(workers);
     let (mut d, mut e) = (vec![T::ZERO; n], vec![T::ZERO; n.saturating_sub(1)]);
     let (mut left, mut right) = (Gathered::new(m, 0, wanted), Gathered::new(n, 1, wanted));
     for k in 0..n {
@@ -98,10 +99,11 @@ fn bidiagonal<T: Real, W: Workers>(workers: &W, mut a: Vec<T>, m: usize, n: usiz
         let rest = n - k - 1;
         if tau != T::ZERO && rest > 0 {
             let mut inner = vec![T::ZERO; rest];
-            v.iter().zip(k..).for_each(|(&v, i)| add(v, &a[i * n + k + 1..][..rest], &mut inner));
-            v.iter().zip(k..).for_each(|(&v, i)| add(-(tau * v), &inner, &mut a[i * n + k + 1..][..rest]));
+            add_rows(&v, &a[k * n..], n, k + 1, &mut inner);
+            inner.iter_mut().for_each(|x| *x = tau * *x);
+            subtract_outer(&v, &inner, &mut a[k * n..], n, k + 1);
         }
-        left.push(v, tau, k + 1 == n);
+        left.push(&mut products, v, tau, k + 1 == n);
         if rest == 0 {
             break;
         }
@@ -109,16 +111,11 @@ fn bidiagonal<T: Real, W: Workers>(workers: &W, mut a: Vec<T>, m: usize, n: usiz
         let [tau, image] = reflector(&mut v);
         e[k] = image;
         if tau != T::ZERO {
-            for i in k + 1..m {
-                let row = &mut a[i * n + k + 1..][..rest];
-                let by = tau * dot(row, &v);
-                add(-by, &v, row);
-            }
+            reflect_rows(tau, &v, &mut a[(k + 1) * n..], n, k + 1);
         }
-        right.push(v, tau, k + 2 == n);
+        right.push(&mut products, v, tau, k + 2 == n);
     }
     let vectors = wanted.then(|| {
-        let mut products = Products::new(workers);
         [(left, m), (right, n)].map(|(of, tall)| Rows::of_columns(&columns_of(&mut products, &of.panels, tall, n), n))
     });
     Bidiagonal { d, e, vectors }
@@ -139,7 +136,7 @@ impl<T: Real> Gathered<T> {
         Gathered { tall, first, wanted, panels: vec![], vectors: vec![], taus: vec![] }
     }
 
-    fn push(&mut self, v: Vec<T>, tau: T, last: bool) {
+    fn push<W: Workers>(&mut self, products: &mut Products<T, W>, v: Vec<T>, tau: T, last: bool) {
         if !self.wanted {
             return;
         }
@@ -149,7 +146,8 @@ impl<T: Real> Gathered<T> {
         self.vectors.extend(v);
         self.taus.push(tau);
         if last || self.taus.len() == PANEL {
-            self.panels.push(Panel::of(row, std::mem::take(&mut self.vectors), height, &self.taus));
+            self.panels.push(Panel::of_columns(products, row, &self.vectors, height, &self.taus));
+            self.vectors.clear();
             self.taus.clear();
         }
     }
@@ -243,7 +241,7 @@ impl<T: Real> Bidiagonal<T> {
         let (p, q, f) = (self.d[end - 1], self.d[end], self.e[end - 1]);
         let over = if end - 1 > begin { self.e[end - 2] } else { T::ZERO };
         // The last two by two block of the product with the transposed matrix.
-        let (t, u, o) = (p.mul_add(p, over * over), q.mul_add(q, f * f), p * f);
+        let (t, u, o) = (p * p + over * over, q * q + f * f, p * f);
         let apart = (t - u) / two;
         let [.., far] = turning(apart, o);
         let far = if apart < T::ZERO { -far.abs() } else { far.abs() };
@@ -257,14 +255,14 @@ impl<T: Real> Bidiagonal<T> {
                 self.e[k - 1] = r;
             }
             let (x, beside, next) = (self.d[k], self.e[k], self.d[k + 1]);
-            let top = c.mul_add(x, s * beside);
-            let beside = c.mul_add(beside, -(s * x));
+            let top = c * x + s * beside;
+            let beside = c * beside - s * x;
             let (below, next) = (s * next, c * next);
             self.turn(workers, 1, Rotation { i: k, k: k + 1, c, s });
             let [c, s, r] = turning(top, below);
             self.d[k] = r;
-            self.e[k] = c.mul_add(beside, s * next);
-            self.d[k + 1] = c.mul_add(next, -(s * beside));
+            self.e[k] = c * beside + s * next;
+            self.d[k + 1] = c * next - s * beside;
             y = self.e[k];
             if k + 1 < end {
                 z = s * self.e[k + 1];

@@ -6,13 +6,13 @@
 use super::matrix::{Failure, View};
 use super::number::Real;
 use super::product::{Products, Sizes, Target};
-use super::vectors::vectorised;
+use super::vectors::{add_rows_inline, vectorised};
 use super::workers::Workers;
 
 /// Equations that are solved without a product.
 const LEAF: usize = 16;
 /// Columns of the right side that are taken through a leaf at once.
-const STRIP: usize = 32;
+const STRIP: usize = 128;
 
 /// Which triangle of a matrix counts, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,31 +55,15 @@ pub fn solve_lower<T: Real, W: Workers>(
 vectorised! {
     fn leaf<T: Real>(l: &[[T; LEAF]], unit: bool, x: &mut [T], width: usize) {
         for from in (0..width).step_by(STRIP) {
-            if width - from >= STRIP {
-                let mut found = [[T::ZERO; STRIP]; LEAF];
-                for (i, row) in l.iter().enumerate() {
-                    let Some(place) = x[i * width + from..].first_chunk_mut::<STRIP>() else { return };
-                    let mut sums = *place;
-                    for k in 0..i {
-                        for j in 0..STRIP {
-                            sums[j] = (-row[k]).mul_add(found[k][j], sums[j]);
-                        }
-                    }
-                    if !unit {
-                        sums.iter_mut().for_each(|s| *s = *s / row[i]);
-                    }
-                    found[i] = sums;
-                    *place = sums;
-                }
-                continue;
-            }
-            for j in from..width {
-                for (i, row) in l.iter().enumerate() {
-                    let mut sum = x[i * width + j];
-                    for k in 0..i {
-                        sum = (-row[k]).mul_add(x[k * width + j], sum);
-                    }
-                    x[i * width + j] = if unit { sum } else { sum / row[i] };
+            let count = STRIP.min(width - from);
+            for (i, row) in l.iter().enumerate() {
+                let mut by = *row;
+                by[..i].iter_mut().for_each(|x| *x = -*x);
+                let (found, rest) = x.split_at_mut(i * width);
+                let sums = &mut rest[from..][..count];
+                add_rows_inline(&by[..i], found, width, from, sums);
+                if !unit {
+                    sums.iter_mut().for_each(|s| *s = *s / row[i]);
                 }
             }
         }

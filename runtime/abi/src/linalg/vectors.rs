@@ -35,6 +35,42 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
+/// [`dot`] inside of a function that is compiled for the vectors of the processor.
+#[inline(always)]
+pub fn dot_inline<T: Real>(x: &[T], y: &[T]) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    for (x, y) in x.iter().zip(y) {
+        for i in 0..LANES {
+            lanes[i] = x[i].mul_add(y[i], lanes[i]);
+        }
+    }
+    for (lane, (x, y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
+        *lane = x.mul_add(*y, *lane);
+    }
+    combined(lanes)
+}
+
+/// [`add_rows`] inside of a function that is compiled for the vectors of the processor.
+#[inline(always)]
+pub fn add_rows_inline<T: Real>(x: &[T], a: &[T], width: usize, from: usize, y: &mut [T]) {
+    let count = y.len();
+    let mut rows = a.chunks(width.max(1)).map(|row| &row[from..][..count]);
+    let (fours, rest) = x.as_chunks::<4>();
+    for x in fours {
+        let (Some(p), Some(q), Some(r), Some(s)) = (rows.next(), rows.next(), rows.next(), rows.next()) else { return };
+        for ((((y, p), q), r), s) in y.iter_mut().zip(p).zip(q).zip(r).zip(s) {
+            let two = x[1].mul_add(*q, x[0].mul_add(*p, *y));
+            *y = x[3].mul_add(*s, x[2].mul_add(*r, two));
+        }
+    }
+    for (x, row) in rest.iter().zip(rows) {
+        for (y, a) in y.iter_mut().zip(row) {
+            *y = x.mul_add(*a, *y);
+        }
+    }
+}
+
 /// The chains combined by halves.
 #[inline(always)]
 fn combined<T: Real>(mut lanes: [T; LANES]) -> T {
@@ -51,30 +87,43 @@ fn combined<T: Real>(mut lanes: [T; LANES]) -> T {
 vectorised! {
     /// `Σ x[i] · y[i]`.
     fn dot<T: Real>(x: &[T], y: &[T]) -> T {
-        let mut lanes = [T::ZERO; LANES];
-        let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
-        for (x, y) in x.iter().zip(y) {
-            for i in 0..LANES {
-                lanes[i] = x[i].mul_add(y[i], lanes[i]);
+        dot_inline(x, y)
+    }
+
+    /// `y[j] += Σ x[i] · a[i][j]`, one chain in ascending `i` for each; the rows of `a` have `width` elements, of which those
+    /// from `from` on count.
+    fn add_rows<T: Real>(x: &[T], a: &[T], width: usize, from: usize, y: &mut [T]) {
+        add_rows_inline(x, a, width, from, y);
+    }
+
+    /// `a[i][j] -= x[i] · y[j]`; the rows of `a` have `width` elements, of which those from `from` on count.
+    fn subtract_outer<T: Real>(x: &[T], y: &[T], a: &mut [T], width: usize, from: usize) {
+        for (x, row) in x.iter().zip(a.chunks_mut(width.max(1))) {
+            let by = -*x;
+            for (a, y) in row[from..][..y.len()].iter_mut().zip(y) {
+                *a = by.mul_add(*y, *a);
             }
         }
-        for (lane, (x, y)) in lanes.iter_mut().zip(x_rest.iter().zip(y_rest)) {
-            *lane = x.mul_add(*y, *lane);
-        }
-        combined(lanes)
     }
 
-    /// `y += by · x`.
-    fn add<T: Real>(by: T, x: &[T], y: &mut [T]) {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = by.mul_add(*x, *y);
+    /// `a[i][j] -= x[i] · y[j]`, then `y[i] · x[j]`, of as many rows and columns; places as above.
+    fn subtract_symmetric<T: Real>(x: &[T], y: &[T], a: &mut [T], width: usize, from: usize) {
+        for ((p, q), row) in x.iter().zip(y).zip(a.chunks_mut(width.max(1))) {
+            let (p, q) = (-*p, -*q);
+            for ((a, x), y) in row[from..][..y.len()].iter_mut().zip(x).zip(y) {
+                *a = q.mul_add(*x, p.mul_add(*y, *a));
+            }
         }
     }
 
-    /// `z += a · x + b · y`, `a · x` first.
-    fn add_two<T: Real>(a: T, x: &[T], b: T, y: &[T], z: &mut [T]) {
-        for (z, (x, y)) in z.iter_mut().zip(x.iter().zip(y)) {
-            *z = b.mul_add(*y, a.mul_add(*x, *z));
+    /// Every row less `tau` times its product with `v`, times `v`; places as above.
+    fn reflect_rows<T: Real>(tau: T, v: &[T], a: &mut [T], width: usize, from: usize) {
+        for row in a.chunks_mut(width.max(1)) {
+            let row = &mut row[from..][..v.len()];
+            let by = -(tau * dot_inline(row, v));
+            for (a, v) in row.iter_mut().zip(v) {
+                *a = by.mul_add(*v, *a);
+            }
         }
     }
 
@@ -118,14 +167,19 @@ pub fn length<T: Real>(x: &[T]) -> T {
 }
 
 /// The length of `(x, y)`.
+#[inline]
 pub fn hypotenuse<T: Real>(x: T, y: T) -> T {
     let (x, y) = (x.abs(), y.abs());
+    let safe = |x: T| x > T::SAFE[0] && x < T::SAFE[1];
+    if safe(x) && safe(y) {
+        return (x * x + y * y).sqrt();
+    }
     let (most, least) = if x > y { (x, y) } else { (y, x) };
     if !(most > T::ZERO) {
         return most;
     }
     let ratio = least / most;
-    most * ratio.mul_add(ratio, T::ONE).sqrt()
+    most * (ratio * ratio + T::ONE).sqrt()
 }
 
 #[cfg(test)]
