@@ -2,8 +2,7 @@
 //! rotations for eigenvalues and singular values, reflectors one by one.
 //!
 //! The bound of an element is the usual one of backward stable algorithms: a multiple of `n` roundings times the condition of what
-//! is asked for. Of vectors whose sign is nobody's choice the magnitude is known; where a decision (a pivot, a sign, an order) hangs on
-//! a rounding nothing is.
+//! is asked for. Where a decision (a pivot, a sign, an order) hangs on a rounding nothing is known, or only the magnitude.
 
 use super::Array;
 use super::value::{Value, format};
@@ -79,9 +78,25 @@ fn within(x: f64, bound: f64) -> Value {
     if bound.is_finite() { Value::Real(x - bound, x + bound) } else { Value::Any }
 }
 
-/// Either sign.
-fn unsigned(x: f64, bound: f64) -> Value {
-    if bound.is_finite() { Value::Real(-x.abs() - bound, x.abs() + bound) } else { Value::Any }
+/// The vectors with the signs that the kernels state: the first element of at least half the largest magnitude is positive. `None`
+/// for one where a rounding may decide which element that is.
+fn signs(vectors: &Matrix) -> Vec<Option<f64>> {
+    let sign = |v: &Vec<f64>| {
+        let most = v.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        let first = v.iter().position(|x| x.abs() >= 0.5 * most)?;
+        let clear = v[..=first].iter().all(|x| (x.abs() / most - 0.5).abs() > NEAR);
+        clear.then_some(if v[first] < 0.0 { -1.0 } else { 1.0 })
+    };
+    vectors.iter().map(sign).collect()
+}
+
+/// An element of a vector of some sign.
+fn signed(sign: Option<f64>, x: f64, bound: f64) -> Value {
+    match sign {
+        Some(sign) if bound < NEAR => within(sign * x, bound),
+        _ if bound.is_finite() => Value::Real(-x.abs() - bound, x.abs() + bound),
+        _ => Value::Any,
+    }
 }
 
 /// What [`tessera_ops::prim::Prim::Factor`] gives.
@@ -123,8 +138,9 @@ fn one(factor: Factor, a: &Matrix, m: usize, n: usize, unit: f64) -> Option<Vec<
             let bound = unit * norm(&whole);
             let mut out: Vec<Value> = w.iter().map(|w| within(*w, bound)).collect();
             if factor == Factor::Eigh {
-                let gaps = gaps(&w);
-                out.extend((0..n * n).map(|at| unsigned(v[at % n][at / n], 4.0 * bound / gaps[at % n])));
+                let (gaps, signs) = (gaps(&w), signs(&v));
+                let near = |p: usize, i: usize| signed(signs[p], v[p][i], 4.0 * bound / gaps[p]);
+                out.extend((0..n * n).map(|at| near(at % n, at / n)));
             }
             Some(out)
         }
@@ -139,7 +155,8 @@ fn one(factor: Factor, a: &Matrix, m: usize, n: usize, unit: f64) -> Option<Vec<
             }
             let gaps: Vec<f64> = gaps(&s).iter().zip(&s).map(|(g, s)| g.min(*s)).collect();
             let (left, right) = if flip { (v, u) } else { (u, v) };
-            let near = |p: usize, x: f64| unsigned(x, 4.0 * bound / gaps[p]);
+            let signs = signs(&left);
+            let near = |p: usize, x: f64| signed(signs[p], x, 4.0 * bound / gaps[p]);
             let of_u = (0..m * k).map(|at| near(at % k, left[at % k][at / k]));
             let of_v = (0..k * n).map(|at| near(at / n, right[at / n][at % n]));
             Some(of_u.chain(values).chain(of_v).collect())

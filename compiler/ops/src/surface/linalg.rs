@@ -49,8 +49,8 @@ rows! {
     EIGH "eigh" Eigh, &["syevd", "symeig"],
         "Ascending eigenvalues `w` and the eigenvectors, columns of length 1, of every symmetric matrix of the last two dims: \
          `x @ v == v * w`.\n\n\
-         Only the lower triangle of `x` is read, also by the derivative. The sign of a vector is whatever the iterations end with, the same \
-         in every run. Where eigenvalues are equal their vectors are one of many choices, and the derivative leaves out what would change one \
+         Only the lower triangle of `x` is read, also by the derivative. In each vector the first element of at least half the largest \
+         magnitude is positive. Where eigenvalues are equal their vectors are one of many choices, and the derivative leaves out what would change one \
          into another: it is right for what does not depend on the choice among equal ones. About `9·n³` operations.\n\n\
          E0202: the matrix is not square. E0719: it is not finite.\n\n\
          ```tessera\nw, v = op.eigh(x @ x.T)\n```";
@@ -62,7 +62,7 @@ rows! {
     SVD "svd" Svd, &["gesdd"],
         "Singular values, descending, with the vectors on both sides, of every matrix of the last two dims: \
          `(u * s) @ vh == x`, with `k` columns of `u` and rows of `vh`, `k` the less of `m` and `n`.\n\n\
-         Signs of vectors are whatever the iterations end with, the same in every run. Where singular values are equal, or 0, the derivative \
+         In each column of `u` the first element of at least half the largest magnitude is positive. Where singular values are equal, or 0, the derivative \
          leaves out what would change one choice of vectors into another, as that of `eigh` does. About `14·m·n²` operations.\n\n\
          E0719: the matrix is not finite.\n\n\
          ```tessera\nu, s, vh = op.svd(x)\n```";

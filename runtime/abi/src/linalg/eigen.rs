@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of symmetric matrices: reflectors make the matrix tridiagonal, implicit QR steps with
 //! Wilkinson's shift make that diagonal (Golub and Van Loan, Matrix Computations, 8.3).
 
-use super::matrix::{Failure, finite_lower};
+use super::matrix::{Failure, finite_lower, turn_columns, turned_columns};
 use super::number::Real;
 use super::product::Products;
 use super::qr::{PANEL, Panel, columns_of, reflector};
@@ -13,7 +13,7 @@ use super::workers::Workers;
 const STEPS: usize = 60;
 
 /// Ascending eigenvalues `w` of the symmetric `a` (`n` by `n`), of which the lower triangle is read, and where `v` has
-/// elements the eigenvectors as its columns, of length 1.
+/// elements the eigenvectors as its columns, of length 1: the first element of at least half the largest magnitude is positive.
 ///
 /// Cost: `n³·4/3` operations for the eigenvalues, about `9 n³` with vectors.
 ///
@@ -41,6 +41,8 @@ pub fn eigh<T: Real, W: Workers>(workers: &W, a: &[T], n: usize, w: &mut [T], v:
     w.iter_mut().zip(&order).for_each(|(w, &i)| *w = d[i] / by);
     if let Some(rows) = rows {
         rows.write_columns(&order, v);
+        let turned = turned_columns(v, n);
+        turn_columns(v, &turned);
     }
     Ok(())
 }

@@ -102,3 +102,29 @@ pub fn transposed<T: Real>(a: &[T], rows: usize, columns: usize, width: usize) -
     }
     out
 }
+
+/// The columns, of `count` in rows of as many elements, whose sign is to be changed: so that the first of the elements that
+/// are at least half as large as the largest one is positive. That holds still where elements are nearly equal.
+pub fn turned_columns<T: Real>(a: &[T], count: usize) -> Vec<bool> {
+    let two = T::ONE + T::ONE;
+    let mut most = vec![T::ZERO; count];
+    for row in a.chunks_exact(count.max(1)) {
+        most.iter_mut().zip(row).for_each(|(m, x)| *m = if x.abs() > *m { x.abs() } else { *m });
+    }
+    let mut signs: Vec<Option<bool>> = vec![None; count];
+    for row in a.chunks_exact(count.max(1)) {
+        for ((sign, x), m) in signs.iter_mut().zip(row).zip(&most) {
+            if sign.is_none() && x.abs() * two >= *m {
+                *sign = Some(*x < T::ZERO);
+            }
+        }
+    }
+    signs.into_iter().map(|s| s == Some(true)).collect()
+}
+
+/// Changes the signs of columns.
+pub fn turn_columns<T: Real>(a: &mut [T], turned: &[bool]) {
+    for row in a.chunks_exact_mut(turned.len().max(1)) {
+        row.iter_mut().zip(turned).for_each(|(x, t)| *x = if *t { -*x } else { *x });
+    }
+}

@@ -1,7 +1,7 @@
 //! Singular values and vectors: reflectors from both sides make the matrix bidiagonal, implicit QR steps make that
 //! diagonal (Golub and Kahan, 1965; Golub and Van Loan, Matrix Computations, 8.6).
 
-use super::matrix::{Failure, View, finite, transposed};
+use super::matrix::{Failure, View, finite, transposed, turn_columns, turned_columns};
 use super::number::Real;
 use super::product::{Products, Sizes, Target};
 use super::qr::{PANEL, Panel, columns_of, qr, reflector};
@@ -23,7 +23,8 @@ pub struct Parts<'a, T> {
 }
 
 /// Descending singular values `s` of `a` (`m` by `n`), and where `u` and `vh` have elements the vectors:
-/// `a = u · diag(s) · vh`, with `k` orthonormal columns of `u` and rows of `vh`, `k` the less of `m` and `n`.
+/// `a = u · diag(s) · vh`, with `k` orthonormal columns of `u` and rows of `vh`, `k` the less of `m` and `n`. In each column of `u` the
+/// first element of at least half the largest magnitude is positive.
 ///
 /// Cost: about `4 m n²` operations for the values, some `10 m n²` more with vectors (`m >= n`).
 ///
@@ -76,6 +77,13 @@ pub fn svd<T: Real, W: Workers>(workers: &W, a: &[T], m: usize, n: usize, out: P
     } else {
         out.u.copy_from_slice(&columns);
         right.write_rows(&order, out.vh);
+    }
+    let turned = turned_columns(out.u, k);
+    turn_columns(out.u, &turned);
+    for (row, turned) in out.vh.chunks_exact_mut(n).zip(turned) {
+        if turned {
+            row.iter_mut().for_each(|x| *x = -*x);
+        }
     }
     Ok(())
 }
