@@ -264,7 +264,7 @@ impl<'b> Call<'b> {
                 let a = self.matrix(&[2, n, n], n as f64 + 1.0);
                 vec![a, self.matrix(&[2, n, width], 0.0)]
             }
-            "eigh" | "eigvalsh" => {
+            "eigh" | "eigvalsh" | "eig" | "eigvals" => {
                 let n = self.size.min(40);
                 vec![self.matrix(&[2, n, n], 0.0)]
             }

@@ -201,6 +201,35 @@ fn residuals_are_roundings() {
     residuals_of::<f64>();
 }
 
+/// `a v = v w` in f64, of vectors of length 1; and of f32 the same numbers, rounded.
+#[test]
+fn eigenvectors_are_stretched_by_their_eigenvalues() {
+    let mut wrong = vec![];
+    for kind in KINDS {
+        for n in [1, 2, 3, 5, 17, 40, 80] {
+            let a = of_kind(kind, n, n);
+            let all = factors(&Alone, Factor::Eig, n, n, &a);
+            assert!(factors(&Alone, Factor::Eigvals, n, n, &a) == all[..2 * n], "{kind} {n}: eigenvalues alone");
+            let (w, v) = ([&all[..n], &all[n..2 * n]], [&all[2 * n..][..n * n], &all[2 * n + n * n..]]);
+            let [re, im] = v.map(|v| product(&a, v, n, n, n));
+            let stretched = |at: usize| {
+                let (j, i) = (at % n, at);
+                [v[0][i] * w[0][j] - v[1][i] * w[1][j], v[0][i] * w[1][j] + v[1][i] * w[0][j]]
+            };
+            let off = (0..n * n).flat_map(|at| [re[at] - stretched(at)[0], im[at] - stretched(at)[1]]);
+            let error = norm(&off.collect::<Vec<f64>>());
+            let bound = 1e-14 * (n as f64 + 4.0) * norm(&a);
+            let lengths =
+                (0..n).map(|j| (0..n).map(|i| v[0][i * n + j].powi(2) + v[1][i * n + j].powi(2)).sum::<f64>());
+            let skewed = lengths.fold(0.0, |m: f64, l| m.max((l - 1.0).abs()));
+            if error.is_nan() || error > bound || skewed > 1e-13 {
+                wrong.push(format!("{kind} {n}: off by {error:.3e} of {bound:.3e}, lengths by {skewed:.3e}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} equations\n{}", wrong.len(), wrong.join("\n"));
+}
+
 /// The determinant of ints, exactly: elimination without fractions (Bareiss, 1968).
 fn determinant(mut a: Vec<Vec<i128>>) -> i128 {
     let n = a.len();

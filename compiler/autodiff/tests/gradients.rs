@@ -339,6 +339,8 @@ fn operators() -> Vec<(&'static str, Vec<A>)> {
         ("svd", vec![t(&[2, 4, 3])]),
         ("svd", vec![t(&[3, 5])]),
         ("svdvals", vec![t(&[3, 4])]),
+        ("eigvals", vec![A::C(vec![3, 3], DType::F32)]),
+        ("eigvals", vec![A::C(vec![2, 2, 2], DType::F32)]),
     ]
 }
 
@@ -443,6 +445,22 @@ fn factors_have_derivatives_of_derivatives() {
     }
 }
 
+/// What does not depend on how eigenvectors are turned: the squared magnitudes of their elements times their eigenvalues.
+#[test]
+fn eigenvectors_of_any_matrix_have_their_derivatives() {
+    let build = |w: &mut Writer, x: &[Id]| {
+        let (values, v) = (part(w, "eig", x[0], 0), part(w, "eig", x[0], 1));
+        let shape = w.shape(v);
+        let spread = expand::broadcast_dims(w, values, &shape, vec![1]);
+        let stretched = expand::map(w, MapOp::mul, &[v, spread]);
+        let squares = [expand::real(w, stretched), expand::imag(w, stretched)];
+        let squares = squares.map(|part| expand::map(w, MapOp::mul, &[part, part]));
+        expand::map(w, MapOp::add, &squares)
+    };
+    let inputs = vec![(vec![3, 3], DType::F32)];
+    check(&Case { name: "eig".into(), inputs, range: (0.2, 1.4), build: &build });
+}
+
 /// Operators without a case above: results that are not floats, values that do not depend on a
 /// float, or the same expansion as one that has a case.
 #[test]
@@ -527,9 +545,10 @@ fn every_operator_has_a_case_or_a_reason() {
             "diff",
             "kron",
             "cross",
-            // In `factors_have_derivatives_of_derivatives`.
+            // In `factors_have_derivatives_of_derivatives` and behind it.
             "cholesky",
             "lu_factor",
+            "eig",
         ];
         name.starts_with("random.")
             || MapOp::parse(name).is_some()

@@ -15,6 +15,7 @@ pub mod number;
 pub mod product;
 pub mod qr;
 pub mod rotations;
+pub mod schur;
 pub mod svd;
 pub mod triangular;
 pub mod vectors;

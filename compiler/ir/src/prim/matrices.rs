@@ -95,14 +95,19 @@ pub fn inverse_or_zero(b: &mut dyn Build, x: Id) -> Id {
     expand::select(b, is_zero, zeros, inverse)
 }
 
-/// `1 / (v_j - v_i)` at row `i` and column `j`, 0 where they are equal.
-pub fn gaps(b: &mut dyn Build, v: Id) -> Id {
+/// `v_j - v_i` at row `i` and column `j`.
+pub fn apart(b: &mut dyn Build, v: Id) -> Id {
     let shape = b.shape(v);
     let rank = shape.len();
     let whole = [&shape[..], &[shape[rank - 1]]].concat();
     let of_row = expand::broadcast_dims(b, v, &whole, (0..rank).collect());
     let of_column = turned(b, of_row);
-    let apart = difference(b, of_column, of_row);
+    difference(b, of_column, of_row)
+}
+
+/// `1 / (v_j - v_i)` at row `i` and column `j`, 0 where they are equal.
+pub fn gaps(b: &mut dyn Build, v: Id) -> Id {
+    let apart = apart(b, v);
     inverse_or_zero(b, apart)
 }
 

@@ -1,4 +1,4 @@
-//! Factors of matrices: `cholesky lu_factor qr eigh eigvalsh svd svdvals`.
+//! Factors of matrices: `cholesky lu_factor qr eigh eigvalsh svd svdvals eig eigvals`.
 
 use super::expand;
 use super::row::{Call, Lowered, Row, req, wide_of};
@@ -71,6 +71,19 @@ rows! {
          About `4·m·n²` operations; the derivative computes the vectors.\n\n\
          E0719: the matrix is not finite.\n\n\
          ```tessera\ns = op.svdvals(x)\n```";
+    EIG "eig" Eig, &["geev"],
+        "Eigenvalues `w` and eigenvectors of every square matrix of the last two dims, c64: `x @ v == v * w`, columns of length 1.\n\n\
+         Values are in ascending order of their real parts, then of their imaginary parts; those of real matrices come in pairs of \
+         conjugates. In each vector the first element of at least half the largest magnitude is real and positive. f32 is computed in f64 and rounded at the end; \
+         f64 is refused. The derivative is right for what does not depend on how vectors are turned, and stops for a matrix \
+         whose vectors depend on each other. About `25·n³` operations.\n\n\
+         E0202: the matrix is not square. E0205: it is f64. E0719: it is not finite.\n\n\
+         ```tessera\nw, v = op.eig(x)\n```";
+    EIGVALS "eigvals" Eigvals, &[],
+        "The eigenvalues of every square matrix of the last two dims, c64, without vectors: the bits that `eig` gives.\n\n\
+         About `10·n³` operations; the derivative computes the vectors.\n\n\
+         E0202: the matrix is not square. E0205: it is f64. E0719: it is not finite.\n\n\
+         ```tessera\nw = op.eigvals(x)\n```";
 }
 
 /// The matrix has as many rows as columns.
@@ -88,6 +101,12 @@ fn infer(name: &str, factor: Factor, cx: &mut InferCx, args: &[SymArg]) -> Infer
     rule::at_least_rank(x, 2, 0, name)?;
     if factor.is_square() {
         square(name, cx, x, 0)?;
+    }
+    let is_complex = matches!(factor, Factor::Eig | Factor::Eigvals);
+    if is_complex && dtype == Some(DType::F64) {
+        return Err(OpError::new(Code::E0205, format!("`{name}` gives c64, which is less than f64"))
+            .arg(0, x.to_string())
+            .help("round the operand where that is meant: `.to(f32)`"));
     }
     let (batch, [m, n]) = x.shape.split_at(x.rank() - 2) else { return rule::one(vec![], dtype) };
     let k = rule::least(cx.facts, m, n);
@@ -109,7 +128,13 @@ fn infer(name: &str, factor: Factor, cx: &mut InferCx, args: &[SymArg]) -> Infer
         Factor::Eigvalsh => OpTypes::One(part(&[n])),
         Factor::Svd => OpTypes::Many(vec![part(&[m, &k]), part(&[&k]), part(&[&k, n])]),
         Factor::Svdvals => OpTypes::One(part(&[&k])),
+        Factor::Eig => OpTypes::Many([part(&[n]), part(&[n, n])].map(|t| complex(t, dtype)).to_vec()),
+        Factor::Eigvals => OpTypes::One(complex(part(&[n]), dtype)),
     })
+}
+
+fn complex(t: TensorType, of: Option<DType>) -> TensorType {
+    TensorType { dtype: of.map(|_| DType::C64), ..t }
 }
 
 fn lower(factor: Factor, call: &mut Call) -> Lowered {
@@ -121,10 +146,20 @@ fn lower(factor: Factor, call: &mut Call) -> Lowered {
     let whole = b.push(Prim::Factor(factor), &[x], [batch, &[parts.iter().sum()]].concat(), dtype);
     let mut from = 0;
     let mut out = vec![];
-    for ((shape, _), count) in call.out.iter().zip(parts) {
-        let part = expand::slice(b, whole, batch.len(), from, count);
-        out.push(expand::reshape(b, part, shape));
-        from += count;
+    for (shape, dtype) in &call.out {
+        let count = shape[batch.len()..].iter().product();
+        let mut next = |b: &mut dyn Build| {
+            let part = expand::slice(b, whole, batch.len(), from, count);
+            from += count;
+            expand::reshape(b, part, shape)
+        };
+        let first = next(b);
+        out.push(if dtype.is_complex() {
+            let second = next(b);
+            expand::complex(b, first, second)
+        } else {
+            first
+        });
     }
     Ok(out)
 }

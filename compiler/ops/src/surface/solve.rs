@@ -56,8 +56,9 @@ fn lower(call: &mut Call) -> Lowered {
     Ok(vec![expand::reshape(b, x, &out)])
 }
 
-/// The solutions for matrices and right sides of one batch.
-fn solved(b: &mut dyn Build, a: Id, y: Id) -> Id {
+/// The solutions `[batch…, n, k]` for matrices `a [batch…, n, n]` and right sides `y [batch…, n, k]` of f32 or f64: elimination and two
+/// triangular systems.
+pub fn solved(b: &mut dyn Build, a: Id, y: Id) -> Id {
     let (shape, dtype) = (b.shape(y), b.dtype(y));
     let (axis, n) = (shape.len() - 2, shape[shape.len() - 2]);
     let batch = shape[..axis].to_vec();

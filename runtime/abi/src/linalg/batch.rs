@@ -6,6 +6,7 @@ use super::lu::lu;
 use super::matrix::Failure;
 use super::number::Real;
 use super::qr::qr;
+use super::schur::eig;
 use super::svd::svd;
 use super::triangular::{Triangle, solve_triangular};
 use super::workers::{Alone, Workers};
@@ -28,11 +29,25 @@ pub enum Factor {
     Svd,
     /// The singular values alone.
     Svdvals,
+    /// Of any square matrix: real parts of the eigenvalues, imaginary parts, real parts of the eigenvectors, imaginary parts.
+    /// Computed in f64.
+    Eig,
+    /// The eigenvalues alone.
+    Eigvals,
 }
 
 impl Factor {
-    pub const ALL: [Factor; 7] =
-        [Factor::Cholesky, Factor::Lu, Factor::Qr, Factor::Eigh, Factor::Eigvalsh, Factor::Svd, Factor::Svdvals];
+    pub const ALL: [Factor; 9] = [
+        Factor::Cholesky,
+        Factor::Lu,
+        Factor::Qr,
+        Factor::Eigh,
+        Factor::Eigvalsh,
+        Factor::Svd,
+        Factor::Svdvals,
+        Factor::Eig,
+        Factor::Eigvals,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -43,6 +58,8 @@ impl Factor {
             Factor::Eigvalsh => "eigvalsh",
             Factor::Svd => "svd",
             Factor::Svdvals => "svdvals",
+            Factor::Eig => "eig",
+            Factor::Eigvals => "eigvals",
         }
     }
 
@@ -52,7 +69,7 @@ impl Factor {
 
     /// Whether the matrix has as many rows as columns.
     pub fn is_square(self) -> bool {
-        matches!(self, Factor::Cholesky | Factor::Eigh | Factor::Eigvalsh)
+        !matches!(self, Factor::Lu | Factor::Qr | Factor::Svd | Factor::Svdvals)
     }
 
     /// The sizes of the parts of the result for a matrix of `m` by `n`, one after the other.
@@ -67,6 +84,8 @@ impl Factor {
             Factor::Eigvalsh => vec![n],
             Factor::Svd => vec![by(m, k), k, by(k, n)],
             Factor::Svdvals => vec![k],
+            Factor::Eig => vec![n, n, by(n, n), by(n, n)],
+            Factor::Eigvals => vec![n, n],
         }
     }
 
@@ -86,6 +105,8 @@ impl Factor {
             Factor::Eigvalsh => 4.0 / 3.0 * k * k * k,
             Factor::Svd => 14.0 * long * k * k,
             Factor::Svdvals => 4.0 * long * k * k,
+            Factor::Eig => 25.0 * k * k * k,
+            Factor::Eigvals => 10.0 * k * k * k,
         }
     }
 
@@ -119,6 +140,14 @@ impl Factor {
                 svd(workers, a, m, n, super::svd::Parts { u, s, vh })
             }
             Factor::Svdvals => svd(workers, a, m, n, super::svd::Parts { u: &mut [], s: out, vh: &mut [] }),
+            Factor::Eig | Factor::Eigvals => {
+                let wide: Vec<f64> = a.iter().map(|x| x.to_f64()).collect();
+                let found = eig(&wide, n, self == Factor::Eig)?;
+                let parts = [&found.values, &found.vectors].map(|z| [0, 1].map(|part| z.iter().map(move |z| z[part])));
+                let numbers = parts.into_iter().flatten().flatten();
+                out.iter_mut().zip(numbers).for_each(|(to, x)| *to = T::from_f64(x));
+                Ok(())
+            }
         }
     }
 }

@@ -8,11 +8,12 @@
 //! an element stands for both places.
 
 use super::super::matrices::{
-    by_column, by_row, columns, diagonal, difference, gaps, inverse_or_zero, lower, parts, product, rows, solve,
-    solve_right, sum, times, turned, upper,
+    apart, by_column, by_row, columns, diagonal, difference, gaps, inverse_or_zero, lower, parts, product, rows, solve,
+    solve_right, sum, times, turned, upper, where_row,
 };
 use crate::prim::columns::*;
 use tessera_ops::prim::{Factor, Triangle};
+use tessera_ops::surface::solved;
 
 /// The cotangent of the operand.
 pub fn pull(factor: Factor, at: &mut At) -> Id {
@@ -61,6 +62,21 @@ pub fn pull(factor: Factor, at: &mut At) -> Id {
             let y = parts(b, whole, &[&[m, k], &[k], &[k, n]]);
             let left = by_column(b, y[0], c);
             times(b, left, y[2])
+        }
+        Factor::Eig => {
+            let shapes: [&[u64]; 4] = [&[n], &[n], &[n, n], &[n, n]];
+            let [y, c] = [y, c].map(|whole| parts(b, whole, &shapes));
+            let [w, v] = [expand::complex(b, y[0], y[1]), expand::complex(b, y[2], y[3])];
+            let [w_c, v_c] = [expand::complex(b, c[0], c[1]), expand::complex(b, c[2], c[3])];
+            eig(b, [w, v], w_c, Some(v_c))
+        }
+        Factor::Eigvals => {
+            let whole = again(b, Factor::Eig, x, 2 * n + 2 * n * n);
+            let y = parts(b, whole, &[&[n], &[n], &[n, n], &[n, n]]);
+            let c = parts(b, c, &[&[n], &[n]]);
+            let [w, v] = [expand::complex(b, y[0], y[1]), expand::complex(b, y[2], y[3])];
+            let w_c = expand::complex(b, c[0], c[1]);
+            eig(b, [w, v], w_c, None)
         }
     }
 }
@@ -235,4 +251,55 @@ fn svd(b: &mut dyn Build, [u, s, vh]: [Id; 3], [u_c, s_c, vh_c]: [Id; 3]) -> Id 
         whole = sum(b, whole, more);
     }
     whole
+}
+
+/// The real part of `v⁻ᴴ (diag(w̄) + E ∘ (vᴴ v̄ - vᴴ v diag(Re vᴴ v̄))) vᴴ`, where `E` has `1 / conj(w_j - w_i)`; how the vectors are
+/// turned has no part in it.
+fn eig(b: &mut dyn Build, [w, v]: [Id; 2], w_c: Id, v_c: Option<Id>) -> Id {
+    let vt = turned(b, v);
+    let vh = conjugate(b, vt);
+    let mut inner = diagonal(b, w_c);
+    if let Some(v_c) = v_c {
+        let along = times(b, vh, v_c);
+        let own = expand::real(b, along);
+        let own = where_row(b, own, MapOp::eq);
+        let zeros = expand::like(b, own, 0.0);
+        let own = expand::complex(b, own, zeros);
+        let gram = times(b, vh, v);
+        let less = times(b, gram, own);
+        let apart = difference(b, along, less);
+        let gaps = complex_gaps(b, w);
+        let turn = product(b, gaps, apart);
+        inner = sum(b, inner, turn);
+    }
+    let right = times(b, inner, vh);
+    // The system of complex numbers as one of real ones, of twice the size.
+    let [re, im] = [expand::real(b, vh), expand::imag(b, vh)];
+    let minus = expand::unary(b, MapOp::neg, im);
+    let rank = b.shape(v).len();
+    let upper = expand::concat(b, &[re, minus], rank - 1);
+    let lower = expand::concat(b, &[im, re], rank - 1);
+    let matrix = expand::concat(b, &[upper, lower], rank - 2);
+    let [re, im] = [expand::real(b, right), expand::imag(b, right)];
+    let sides = expand::concat(b, &[re, im], rank - 2);
+    let x = solved(b, matrix, sides);
+    let n = b.shape(v)[rank - 1];
+    rows(b, x, 0, n)
+}
+
+fn conjugate(b: &mut dyn Build, z: Id) -> Id {
+    let [re, im] = [expand::real(b, z), expand::imag(b, z)];
+    let im = expand::unary(b, MapOp::neg, im);
+    expand::complex(b, re, im)
+}
+
+/// `1 / conj(w_j - w_i)` at row `i` and column `j`, 0 where they are equal.
+fn complex_gaps(b: &mut dyn Build, w: Id) -> Id {
+    let [re, im] = [expand::real(b, w), expand::imag(b, w)].map(|part| apart(b, part));
+    let (squares, more) = (product(b, re, re), product(b, im, im));
+    let size = sum(b, squares, more);
+    let by = inverse_or_zero(b, size);
+    // The number itself over its squared magnitude is one over its conjugate.
+    let [re, im] = [product(b, re, by), product(b, im, by)];
+    expand::complex(b, re, im)
 }
