@@ -255,6 +255,24 @@ impl<'b> Call<'b> {
             "squeeze" => vec![self.tensor(&[&[1], &shape[..]].concat()), Arg::Int(0)],
             "permute" => vec![self.tensor(&shape), Arg::Ints((0..self.rank()).rev().collect())],
             "topk" => vec![self.tensor(&shape), Arg::Int(n.min(3) as i64), Arg::Int(axis)],
+            "cholesky" => {
+                let n = self.size.min(90);
+                vec![self.matrix(&[n, n], n as f64 + 1.0)]
+            }
+            "solve" | "solve_triangular" => {
+                let (n, width) = (self.size.min(60), self.any_size().min(17));
+                let a = self.matrix(&[2, n, n], n as f64 + 1.0);
+                vec![a, self.matrix(&[2, n, width], 0.0)]
+            }
+            "eigh" | "eigvalsh" | "eig" | "eigvals" => {
+                let n = self.size.min(40);
+                vec![self.matrix(&[2, n, n], 0.0)]
+            }
+            "lu_factor" | "qr" | "svd" | "svdvals" => {
+                let (m, n) = (self.size.min(40), self.any_size().min(40));
+                let shape = if self.b.random.once_in(2) { [2, m, n] } else { [2, n, m] };
+                vec![self.matrix(&shape, 0.0)]
+            }
             "complex" => vec![self.tensor(&shape), self.tensor(&shape)],
             "arange" => vec![Arg::Int(self.size as i64), Arg::None, Arg::None, Arg::DType(self.dtype)],
             "eye" | "tri" => {
@@ -282,6 +300,16 @@ impl<'b> Call<'b> {
             }
             _ => return None,
         })
+    }
+
+    /// Finite matrices of numbers from -1 to 1, of ints and bool 0 and 1, with more on their diagonals.
+    fn matrix(&mut self, shape: &[u64], more: f64) -> Arg {
+        let [.., m, n] = shape else { return Arg::None };
+        let at = |i: u64| if n == m && i % (m * n) % (n + 1) == 0 { more } else { 0.0 };
+        let number = |b: &mut Builder| 2.0 * (b.random.word() >> 11) as f64 / (1u64 << 53) as f64 - 1.0;
+        let wide: Vec<u8> = (0..elems(shape) as u64).flat_map(|i| (number(self.b) + at(i)).to_le_bytes()).collect();
+        let bytes = tessera_ops::convert::cast(DType::F64, self.dtype, &wide);
+        Arg::Tensor(Id(self.b.input_of(shape, self.dtype, bytes, false).0))
     }
 
     fn matmul(&mut self) -> Vec<Arg> {

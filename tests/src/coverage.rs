@@ -7,7 +7,7 @@ use tessera_ir::graph::{Graph, NodeId, Policy};
 use tessera_ir::group::GroupKind;
 use tessera_ops::prim::{Prim, Steps};
 
-/// Whether a node runs alone by design: sorting and adding at positions from data
+/// Whether a node runs alone by design: factors of matrices, sorting and adding at positions from data
 /// and loops are code of the runtime; compensated products of tf32 round their operands, and of
 /// complex numbers kernels cover sums and movement only; an operation without elements, or whose
 /// bytes stay as they are, needs no kernel.
@@ -15,6 +15,7 @@ fn alone_by_design(graph: &Graph, id: NodeId) -> bool {
     let n = graph.node(id);
     let operands = |dtype: DType| n.operands.iter().any(|&o| graph.ty(o).dtype == dtype);
     match &n.prim {
+        Prim::Factor(_) | Prim::TriangularSolve(_) => true,
         Prim::Sort { .. } | Prim::ArgSort { .. } | Prim::Scatter { add: true } | Prim::ScatterAddAlong { .. } => true,
         // Rewritten to slices wherever rules apply.
         Prim::Rows { .. } => true,

@@ -13,6 +13,7 @@
 
 pub mod value;
 pub mod function;
+mod factors;
 mod movement;
 mod order;
 mod reduce;
@@ -108,6 +109,8 @@ fn node(graph: &Graph, id: NodeId, done: &[Array], inputs: &[Vec<u8>]) -> Result
         Prim::Sort { axis, descending } => order::sort(*axis, *descending, x[0]),
         Prim::ArgSort { axis, descending } => order::arg_sort(*axis, *descending, x[0]),
         Prim::Fft(f) => spectral::fft(f, x[0], &shape, x.len() > 1 + 1),
+        Prim::Factor(kind) => factors::factor(*kind, x[0], dtype),
+        Prim::TriangularSolve(triangle) => factors::solve(*triangle, x[0], x[1], dtype),
         Prim::RandomBits => random_bits(x[0], count, dtype)?,
         prim => movement::of(prim, &x, &shape).ok_or_else(|| format!("{prim:?} has no definition"))?,
     };

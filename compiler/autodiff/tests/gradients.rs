@@ -323,6 +323,24 @@ fn operators() -> Vec<(&'static str, Vec<A>)> {
         ("leaky_relu", vec![t(&[5])]),
         ("take_along_axis", vec![t(&[3, 4]), A::Ints(vec![3, 2], vec![0, 2, 1, 1, 3, 0]), int(1)]),
         ("tensordot", vec![t(&[3, 4]), t(&[4, 2]), int(1)]),
+        ("solve", vec![t(&[3, 3]), t(&[3, 2])]),
+        ("solve", vec![t(&[3, 3]), t(&[2, 3, 2])]),
+        ("solve", vec![t(&[2, 2, 2]), t(&[2])]),
+        ("solve_triangular", vec![t(&[3, 3]), t(&[3, 2])]),
+        ("solve_triangular", vec![t(&[2, 3, 3]), t(&[3, 2]), A::S(Arg::Bool(false))]),
+        ("solve_triangular", vec![t(&[3, 3]), t(&[3, 2]), A::S(Arg::Bool(false)), yes()]),
+        ("solve_triangular", vec![t(&[3, 3]), t(&[3, 2]), yes(), yes(), yes()]),
+        ("qr", vec![t(&[3, 3])]),
+        ("qr", vec![t(&[2, 4, 3])]),
+        ("qr", vec![t(&[3, 5])]),
+        ("eigh", vec![t(&[2, 3, 3])]),
+        ("eigvalsh", vec![t(&[4, 4])]),
+        ("svd", vec![t(&[3, 3])]),
+        ("svd", vec![t(&[2, 4, 3])]),
+        ("svd", vec![t(&[3, 5])]),
+        ("svdvals", vec![t(&[3, 4])]),
+        ("eigvals", vec![A::C(vec![3, 3], DType::F32)]),
+        ("eigvals", vec![A::C(vec![2, 2, 2], DType::F32)]),
     ]
 }
 
@@ -360,6 +378,87 @@ fn operators_have_their_derivatives() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// A function of matrices whose result is what counts of an operator's results.
+type OfMatrices = fn(&mut Writer, &[Id]) -> Id;
+
+/// The matrices' products with their transposed ones, and more on the diagonals.
+fn positive(w: &mut Writer, x: Id) -> Id {
+    let shape = w.shape(x);
+    let rank = shape.len();
+    let perm: Vec<usize> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+    let turned = expand::transpose(w, x, &perm);
+    let product = expand::dot(w, x, turned, DType::F64, DType::F64);
+    let (row, column) = (expand::iota(w, &shape, rank - 2), expand::iota(w, &shape, rank - 1));
+    let at = expand::map(w, MapOp::eq, &[row, column]);
+    let at = expand::cast(w, at, DType::F64);
+    expand::map(w, MapOp::add, &[product, at])
+}
+
+fn part(w: &mut Writer, name: &str, x: Id, which: usize) -> Id {
+    let def = surface::find(name).unwrap_or_else(|| panic!("there is no operator {name}"));
+    let parts = (def.expand)(w, &[Arg::Tensor(x)], &Hints::default());
+    parts.unwrap_or_else(|e| panic!("{name}: {}", e.message))[which]
+}
+
+/// The derivatives are made of nodes that have derivatives: the gradient of a product of the gradient with weights.
+#[test]
+fn factors_have_derivatives_of_derivatives() {
+    let cases: &[(&str, &[u64], OfMatrices)] = &[
+        ("cholesky", &[2, 3, 3], |w, x| {
+            let x = positive(w, x[0]);
+            part(w, "cholesky", x, 0)
+        }),
+        // Only the lower triangle is read, also by the derivative.
+        ("cholesky as it is read", &[1, 1], |w, x| part(w, "cholesky", x[0], 0)),
+        ("lu", &[3, 3], |w, x| part(w, "lu_factor", x[0], 0)),
+        ("lu, tall", &[4, 2], |w, x| part(w, "lu_factor", x[0], 0)),
+        ("lu, wide", &[3, 5], |w, x| part(w, "lu_factor", x[0], 0)),
+        ("q", &[4, 3], |w, x| part(w, "qr", x[0], 0)),
+        ("r", &[3, 4], |w, x| part(w, "qr", x[0], 1)),
+        ("w", &[3, 3], |w, x| part(w, "eigh", x[0], 0)),
+        ("v", &[3, 3], |w, x| part(w, "eigh", x[0], 1)),
+        ("eigenvalues", &[3, 3], |w, x| part(w, "eigvalsh", x[0], 0)),
+        ("u", &[3, 2], |w, x| part(w, "svd", x[0], 0)),
+        ("s", &[3, 4], |w, x| part(w, "svd", x[0], 1)),
+        ("vh", &[2, 3], |w, x| part(w, "svd", x[0], 2)),
+        ("singular values", &[3, 3], |w, x| part(w, "svdvals", x[0], 0)),
+        ("solve", &[3, 3], |w, x| {
+            let def = surface::find("solve").expect("an operator");
+            (def.expand)(w, &[Arg::Tensor(x[0]), Arg::Tensor(x[0])], &Hints::default()).expect("a system")[0]
+        }),
+    ];
+    for (name, shape, build) in cases {
+        let once = |w: &mut Writer, x: &[Id]| build(w, x);
+        let twice = |w: &mut Writer, x: &[Id]| {
+            let y = build(w, x);
+            let loss = weighted_sum(w, y);
+            let one = expand::full(w, &[], DType::F64, Scalar::F(1.0));
+            let made = pullback(w.graph, &[(NodeId(loss.0), NodeId(one.0))], &[NodeId(x[0].0)]);
+            let made = made.unwrap_or_else(|b| panic!("{name}: {}", b.why));
+            made[0].map_or_else(|| expand::like(w, x[0], 0.0), |id| Id(id.0))
+        };
+        let inputs = vec![(shape.to_vec(), DType::F64)];
+        check(&Case { name: (*name).into(), inputs: inputs.clone(), range: (0.2, 1.4), build: &once });
+        check(&Case { name: format!("{name}, twice"), inputs, range: (0.2, 1.4), build: &twice });
+    }
+}
+
+/// What does not depend on how eigenvectors are turned: the squared magnitudes of their elements times their eigenvalues.
+#[test]
+fn eigenvectors_of_any_matrix_have_their_derivatives() {
+    let build = |w: &mut Writer, x: &[Id]| {
+        let (values, v) = (part(w, "eig", x[0], 0), part(w, "eig", x[0], 1));
+        let shape = w.shape(v);
+        let spread = expand::broadcast_dims(w, values, &shape, vec![1]);
+        let stretched = expand::map(w, MapOp::mul, &[v, spread]);
+        let squares = [expand::real(w, stretched), expand::imag(w, stretched)];
+        let squares = squares.map(|part| expand::map(w, MapOp::mul, &[part, part]));
+        expand::map(w, MapOp::add, &squares)
+    };
+    let inputs = vec![(vec![3, 3], DType::F32)];
+    check(&Case { name: "eig".into(), inputs, range: (0.2, 1.4), build: &build });
 }
 
 /// Operators without a case above: results that are not floats, values that do not depend on a
@@ -446,6 +545,10 @@ fn every_operator_has_a_case_or_a_reason() {
             "diff",
             "kron",
             "cross",
+            // In `factors_have_derivatives_of_derivatives` and behind it.
+            "cholesky",
+            "lu_factor",
+            "eig",
         ];
         name.starts_with("random.")
             || MapOp::parse(name).is_some()

@@ -213,6 +213,8 @@ codes! {
     E0717;
     /// A value is needed that only running gives
     E0718;
+    /// A matrix without the factors or the solution that are asked for
+    E0719;
     /// Processes of a run that do not do the same
     E0720;
     /// A process of a run that ended or does not answer

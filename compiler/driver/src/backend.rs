@@ -584,7 +584,7 @@ fn word_as_tensor(_: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]) -> Resu
 }
 
 /// A fault as a step reports it.
-fn refused(fault: Fault) -> Stop {
+pub fn refused(fault: Fault) -> Stop {
     Stop { code: fault.code, notes: fault.notes, ..fault.message.into() }
 }
 
@@ -592,7 +592,7 @@ fn refused(fault: Fault) -> Stop {
 pub fn fault(e: EvalError) -> Fault {
     match e.refused {
         Some(refused) => math::refused(refused.check, refused.operands),
-        None => Fault::new(703, e.message),
+        None => Fault::new(e.code, e.message),
     }
 }
 

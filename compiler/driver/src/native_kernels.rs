@@ -1,12 +1,14 @@
 //! Native steps that are faster than the reference kernels, with the same bits: sorting on
-//! threads, adding at positions that come from data, numbers in blocks, many tensors as one.
+//! threads, adding at positions that come from data, numbers in blocks, many tensors as one, factors of matrices.
 
+use crate::backend::{fault, refused};
 use std::sync::Arc;
 use tessera_abi::plan::Bounds;
 use tessera_base::{DType, bug};
 use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::convert::cast;
 use tessera_ops::prim::Prim;
+use tessera_ops::reference::{ArrayRef, linalg};
 use tessera_runtime::block_quant;
 use tessera_runtime::concat::{Part, concat};
 use tessera_runtime::native::{NativeFn, copy_on_threads};
@@ -51,6 +53,7 @@ pub fn native_kernel(
         Prim::Scatter { add: true } | Prim::ScatterAddAlong { .. } => true,
         Prim::BlockDot { .. } => true,
         Prim::Concat { .. } => true,
+        Prim::Factor(_) | Prim::TriangularSolve(_) => true,
         _ => false,
     };
     let moves = matches!(prim, Prim::Concat { .. });
@@ -91,9 +94,22 @@ pub fn native_kernel(
                 concat(&pool, &parts, out);
                 Ok(())
             }
+            Prim::Factor(factor) => {
+                linalg::factor_into(&*pool, *factor, arrays(&types, &operands)[0], out).map_err(|e| refused(fault(e)))
+            }
+            Prim::TriangularSolve(triangle) => {
+                let x = arrays(&types, &operands);
+                linalg::solve_into(&*pool, *triangle, [x[0], x[1]], out).map_err(|e| refused(fault(e)))
+            }
             prim => bug!("{prim:?} has no step of its own"),
         }
     }))
+}
+
+/// The operands with their types.
+fn arrays<'a>(types: &'a [NodeType], operands: &[&'a [u8]]) -> Vec<ArrayRef<'a>> {
+    let array = |(t, &bytes): (&'a NodeType, &&'a [u8])| ArrayRef { dtype: t.dtype, shape: &t.shape, bytes };
+    types.iter().zip(operands).map(array).collect()
 }
 
 /// How many elements of each line of a sorted array are read, where every reader takes the

@@ -14,6 +14,7 @@ pub const FILES: &[(&str, &str, &str)] = &[
     ("onnx", "std/onnx.tsr", include_str!("../../../std/onnx.tsr")),
     ("calls", "std/calls.tsr", include_str!("../../../std/calls.tsr")),
     ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
+    ("linalg", "std/linalg.tsr", include_str!("../../../std/linalg.tsr")),
     ("profile", "std/profile.tsr", include_str!("../../../std/profile.tsr")),
 ];
 

@@ -39,6 +39,7 @@ pub fn name(name: &str) -> Option<&'static str> {
             "the operators are in `op`, layers and losses in `std`"
         }
         "nn" | "optim" => "it is a module of the library: `from std import nn, optim`",
+        "linalg" => "it is a module of the library: `import std.linalg as linalg`",
         "plt" => "figures are in `std.plot`",
         "type" => "types are known before the program runs: use `isinstance`, or `:type` at the prompt",
         "input" | "open" => "files are read with `io.read_text(path)`, arguments are in `sys.args`",
@@ -99,6 +100,12 @@ pub fn member(module: &str, name: &str) -> Option<&'static str> {
         ("op", "nonzero" | "unique" | "masked_select" | "argwhere" | "flatnonzero") => {
             "how many there are only the data tells, and shapes are checked before: `op.where(mask, x, y)` keeps the shape"
         }
+        ("op", "linalg" | "scipy") => "linear algebra is in the library: `import std.linalg as linalg`",
+        (
+            "op",
+            "inv" | "inverse" | "det" | "logdet" | "slogdet" | "lstsq" | "pinv" | "matrix_power" | "matrix_exp"
+            | "expm" | "matrix_rank" | "cond" | "norm" | "kron" | "cho_solve" | "cholesky_solve",
+        ) => "it is in the library: `import std.linalg as linalg`",
         ("op", "newaxis") => "`None` in an index adds a dim: `x[:, None]`",
         ("op", "float32" | "float64" | "int64" | "int32") => {
             "element types are names of their own: `f32`, `f64`, `i64`, `i32`"

@@ -4,6 +4,7 @@
 
 pub mod columns;
 mod block;
+mod matrices;
 
 pub use columns::{Primitive, Site, Summand};
 pub use gather::counted;
@@ -102,6 +103,8 @@ primitives! {
     part: Part { imag };
     complex: Complex;
     fft: Fft (fft);
+    factor: Factor (factor);
+    triangular_solve: TriangularSolve (triangle);
     scan: Scan { body, carry, sequences, trips, reversed, until };
     get: Get { index };
     layout: Layout;

@@ -10,6 +10,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use tessera_abi::check::Check;
+pub use tessera_abi::linalg::{Factor, Triangle};
 use tessera_base::{Blocks, DType};
 
 /// One scalar with its element type. Floats are kept as f64 (exact for every float type),
@@ -277,6 +278,12 @@ pub enum Prim {
     /// A discrete Fourier transform along one axis. Operands: the elements; the f32 table that
     /// [`crate::fft::table`] gives; with a twist also the two of [`crate::fft::twist_tables`].
     Fft(Fft),
+    /// What matrices of floats `[batch…, m, n]` are taken apart into, all parts in one vector: `[batch…, elems]`
+    /// ([`Factor::parts`]). A matrix that has no such factors is a run-time error.
+    Factor(Factor),
+    /// The solution `x` of `op(a) x = b` for triangles `a [batch…, n, n]` and right sides `b [batch…, n, k]`. A zero on the
+    /// diagonal is a run-time error.
+    TriangularSolve(Triangle),
     /// Runs body `body` for every position of the leading axis. Operands: `carry` initial
     /// values, then sequences, then constants. The body's inputs are carries, one element of
     /// each sequence, constants; its outputs carries, then one element per stacked result.

@@ -11,6 +11,7 @@ pub mod dot;
 pub mod elementwise;
 pub mod fft;
 pub mod index;
+pub mod linalg;
 pub mod movement;
 pub mod random;
 pub mod reduce;
@@ -41,11 +42,13 @@ pub struct TypeRef<'a> {
     pub shape: &'a [u64],
 }
 
-/// Why a kernel stopped: a position out of range, or operands that do not fit the primitive.
+/// Why a kernel stopped: a position out of range, a matrix without factors, or operands that do not fit the primitive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EvalError {
     /// Lower case, without a full stop.
     pub message: String,
+    /// The number of the diagnostic: 703 where a position is out of range.
+    pub code: u16,
     /// What [`crate::prim::Prim::Check`] refused.
     pub refused: Option<Refused>,
 }
@@ -67,7 +70,7 @@ impl std::error::Error for EvalError {}
 
 impl From<String> for EvalError {
     fn from(message: String) -> EvalError {
-        EvalError { message, refused: None }
+        EvalError { message, code: 703, refused: None }
     }
 }
 

@@ -455,6 +455,9 @@ table! {
     gather: GATHER TAKE_ALONG_AXIS SCATTER_ADD;
     sort: SORT ARGSORT TOPK;
     moe: MOE_DISPATCH MOE_COMBINE;
+    linalg: CHOLESKY LU_FACTOR QR EIGH EIGVALSH SVD SVDVALS EIG EIGVALS;
+    solve: SOLVE;
+    solve_triangular: SOLVE_TRIANGULAR;
     loss: CROSS_ENTROPY MSE L1;
     rope: ROPE;
     array: ARRAY;
@@ -479,6 +482,7 @@ mod manual;
 mod testing;
 
 pub use manual::docs_markdown;
+pub use solve::solved;
 
 /// Methods of tensors whose name is not the operator's.
 const METHODS: &[(&str, &str)] = &[("to", "cast"), ("astype", "cast")];

@@ -7,6 +7,7 @@ pub mod check;
 mod cores;
 pub mod layout;
 pub mod leaves;
+pub mod linalg;
 mod matrix_unit;
 pub mod rt;
 pub mod plan;

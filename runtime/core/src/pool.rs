@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+use tessera_abi::linalg::workers::Workers;
 
 /// The part of what is left of a share that its thread, or one that has ended its own, takes at
 /// once: large pieces first, single points at the end, so that all threads end together.
@@ -322,6 +323,16 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::SeqCst);
         self.workers.iter().for_each(Thread::unpark);
+    }
+}
+
+impl Workers for Pool {
+    fn threads(&self) -> usize {
+        Pool::threads(self)
+    }
+
+    fn each_chunk<T: Send>(&self, items: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+        Pool::each_chunk(self, items, size, work);
     }
 }
 

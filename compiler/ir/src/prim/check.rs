@@ -36,7 +36,7 @@ impl Primitive for Check {
         for operands in words(x[0]).into_iter().zip(words(x[1])).map(|(a, b)| [a, b].map(u64::from_le_bytes)) {
             if !check.holds(operands[0], operands[1]) {
                 let message = format!("`{}` has no value here", check.name());
-                return Err(EvalError { message, refused: Some(Refused { check, operands }) });
+                return Err(EvalError { message, code: 711, refused: Some(Refused { check, operands }) });
             }
         }
         Ok(x[0].bytes.to_vec())
