@@ -331,6 +331,9 @@ pub fn gammainc_dx(w: &mut Writer, a: Val, x: Val, steps: Steps) -> Val {
 pub fn gammainc_da(w: &mut Writer, a: Val, x: Val, steps: Steps) -> Val {
     let zero = w.f(0.0, x);
     let y = parts(w, a, x, steps, true).lower.d.unwrap_or(zero);
+    // Never positive, and not 0 where it is too small for a number.
+    let y = w.abs(y);
+    let y = w.neg(y);
     let (x_zero, x_endless) = (w.cmp_c(Cmp::Eq, x, 0.0), w.cmp_c(Cmp::Eq, x, f64::INFINITY));
     let flat = w.either(x_zero, x_endless);
     let y = w.select(flat, zero, y);
