@@ -105,10 +105,10 @@ fn real(op: MapOp, dtype: DType, args: &[Value]) -> Value {
     rounded(op, dtype, lo, hi)
 }
 
-/// Whether a special function of one operand rises everywhere, or falls everywhere.
+/// Whether a special function rises everywhere, or falls everywhere, in each operand.
 fn is_monotonic(op: MapOp) -> bool {
     use MapOp::*;
-    matches!(op, asinh | acosh | atanh | cbrt | erfc | erfinv | ndtr | log_ndtr | ndtri | i1 | logit)
+    matches!(op, asinh | acosh | atanh | cbrt | erfc | erfinv | ndtr | log_ndtr | ndtri | i1 | logit | logaddexp)
 }
 
 /// Whether the whole part of a quotient differs between the corners, or is too large to know.
