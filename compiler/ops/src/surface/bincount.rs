@@ -40,7 +40,7 @@ fn infer(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
 }
 
 fn lower(call: &mut Call) -> Lowered {
-    let (x, weights, (shape, dtype)) = (call.id(0)?, call.optional_id(2), call.result());
+    let (x, weights, shape) = (call.id(0)?, call.optional_id(2), call.result().0);
     let b = &mut *call.b;
     let count = b.shape(x).iter().product();
     let x = expand::positions(b, x);
@@ -49,7 +49,8 @@ fn lower(call: &mut Call) -> Lowered {
     let (zero, end) = (expand::like(b, x, 0.0), expand::full(b, &[count], DType::I64, Scalar::I(shape[0] as i64)));
     let below = expand::map(b, MapOp::lt, &[x, zero]);
     let at = expand::select(b, below, end, x);
-    let wide = if dtype.is_float() { dtype.compute() } else { DType::I64 };
+    let own = weights.map(|w| b.dtype(w)).filter(|d| d.is_float());
+    let wide = own.map_or(DType::I64, DType::compute);
     let terms = match weights {
         Some(w) => {
             let w = expand::cast(b, w, wide);

@@ -80,7 +80,7 @@ fn other_names(name: &str) -> &'static [&'static str] {
         "lgamma" => &["gammaln", "loggamma", "log_gamma"],
         "digamma" => &["psi"],
         "polygamma" => &["trigamma"],
-        "betaln" => &["lbeta", "log_beta", "beta"],
+        "betaln" => &["lbeta", "log_beta"],
         "gammainc" => &["igamma"],
         "gammaincc" => &["igammac"],
         "gammainc_da" => &["igamma_grad_a"],

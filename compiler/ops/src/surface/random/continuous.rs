@@ -109,7 +109,8 @@ pub const LAPLACE: Row = Row::new("random.laplace", STANDARD, |cx, args, _| infe
 );
 
 pub const RADEMACHER: Row = Row::new("random.rademacher", STANDARD, infer_rademacher, |call| {
-    let (key, (shape, dtype)) = (call.id(0)?, call.result());
+    let (key, shape) = (call.id(0)?, call.result().0);
+    let dtype = rule::dtype(&call.sym, 2)?.unwrap_or(DType::I64);
     let b = &mut *call.b;
     let bit = spare_bit(b, key, &shape, DType::F32);
     let one = expand::full(b, &shape, dtype, Scalar::I(1));
@@ -150,7 +151,8 @@ pub const TRUNCATED_NORMAL: Row = Row::new(
 );
 
 fn lower_truncated(call: &mut Call) -> Lowered {
-    let (key, (shape, dtype)) = (call.id(0)?, call.result());
+    let (key, shape) = (call.id(0)?, call.result().0);
+    let dtype = parameters::dtype(&call.sym, BOUNDS, 4)?.unwrap_or(DType::F32);
     let bounds = parameters::values(call, BOUNDS, DType::F64)?;
     let both_known = known(call, 1).zip(known(call, 2));
     let b = &mut *call.b;

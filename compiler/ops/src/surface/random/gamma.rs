@@ -178,7 +178,8 @@ fn infer(cx: &mut InferCx, args: &[SymArg], at: &[usize]) -> Inferred {
 
 /// Key, shape and parameters of the result's sizes.
 fn start(call: &mut Call, at: &[usize]) -> Result<(Id, Vec<Id>), OpError> {
-    let (key, (shape, dtype)) = (call.id(0)?, call.result());
+    let (key, shape) = (call.id(0)?, call.result().0);
+    let dtype = parameters::dtype(&call.sym, at, at.len() + 2)?.unwrap_or(DType::F32);
     let values = parameters::values(call, at, dtype.compute())?;
     Ok((key, values.into_iter().map(|v| expand::broadcast_to(call.b, v, &shape)).collect()))
 }
