@@ -279,6 +279,16 @@ impl<'b> Call<'b> {
                 let m = self.any_size() as i64;
                 vec![Arg::Int(self.size as i64), Arg::Int(m), Arg::Int(1), Arg::DType(self.dtype)]
             }
+            "searchsorted" => {
+                let side = self.b.random.pick(&["left", "right"]);
+                vec![self.tensor(&[n]), self.tensor(&shape), Arg::Str(side.into())]
+            }
+            "bincount" => {
+                let x = self.positions(&shape, 7, false);
+                vec![x, Arg::Int(7), if self.b.random.once_in(2) { Arg::None } else { self.tensor(&shape) }]
+            }
+            "quantile" => vec![self.tensor(&shape), Arg::Scalar(Scalar::F(0.3)), Arg::Int(axis)],
+            "percentile" => vec![self.tensor(&shape), Arg::Scalar(Scalar::F(70.0)), Arg::Int(axis)],
             "random.randint" => {
                 let low = Arg::Scalar(Scalar::I(-3));
                 vec![self.key(), Arg::Ints(vec![self.size as i64]), low, Arg::Scalar(Scalar::I(9))]

@@ -192,15 +192,27 @@ fn elementwise_functions_have_their_derivatives() {
         }
         let ranges: &[(f64, f64)] = match op {
             MapOp::sqrt | MapOp::rsqrt | MapOp::log | MapOp::log2 | MapOp::log10 | MapOp::pow => &[(0.2, 2.0)],
-            MapOp::asin | MapOp::acos | MapOp::log1p => &[(-0.9, 0.9)],
+            MapOp::asin | MapOp::acos | MapOp::log1p | MapOp::xlog1py | MapOp::atanh | MapOp::erfinv => &[(-0.9, 0.9)],
+            MapOp::ndtri | MapOp::logit => &[(0.1, 0.9)],
+            MapOp::acosh => &[(1.2, 3.0)],
+            MapOp::gamma | MapOp::lgamma | MapOp::digamma | MapOp::polygamma | MapOp::betaln | MapOp::xlogy => {
+                &[(0.3, 2.5)]
+            }
+            MapOp::gammainc | MapOp::gammaincc | MapOp::gammainc_da | MapOp::gammainc_dx => &[(0.3, 3.5), (13.0, 17.0)],
             MapOp::r#mod => &[(5.1, 5.7)],
             _ => &[(0.2, 0.9), (-2.0, -0.3)],
         };
         for &range in ranges {
             let arity = op.def().arity;
             let condition = op == MapOp::r#where;
-            let count = if condition { 2 } else { arity };
+            // The first operand counts as a constant.
+            let second_only = matches!(op, MapOp::polygamma | MapOp::gammainc_da);
+            let count = if second_only { 1 } else if condition { 2 } else { arity };
             let build = |w: &mut Writer, x: &[Id]| {
+                if second_only {
+                    let first = expand::like(w, x[0], 2.0);
+                    return expand::map(w, op, &[first, x[0]]);
+                }
                 if !condition {
                     return expand::map(w, op, x);
                 }

@@ -89,6 +89,18 @@ pub fn member(module: &str, name: &str) -> Option<&'static str> {
             "`random.permutation(key, n)` gives the positions in a new order"
         }
         ("random", "choices") => "`random.choice(key, …)`",
+        ("random", "multivariate_normal") => {
+            "`mean + random.normal(key, (n, d)) @ root.T`, where `root @ root.T` is the covariance"
+        }
+        ("random", "lognormal") => "`op.exp(mean + sigma * random.normal(key, shape))`",
+        ("random", "weibull") => "`random.exponential(key, shape) ** (1.0 / a)`",
+        ("random", "pareto") => "`op.exp(random.exponential(key, shape) / a)`",
+        ("random", "rayleigh") => "`op.sqrt(2.0 * random.exponential(key, shape))`",
+        ("op", "histogram" | "histc" | "cov" | "corrcoef" | "mode" | "zscore" | "skew" | "kurtosis") => {
+            "statistics are in `std.stats`: `from std import stats`"
+        }
+        ("op", "beta" | "factorial") => "`op.exp(op.betaln(a, b))`, and `op.gamma(n + 1.0)`",
+        ("op", "special" | "stats") => "special functions are in `op`, statistics in `op` and `std.stats`",
         ("op", "no_grad" | "enable_grad") => {
             "not needed: gradients are computed where `autodiff.grad(f)` asks for them"
         }

@@ -8,11 +8,17 @@
 //!
 //! Functions here take the operand in F32 or F64 and write code for its kind.
 
+pub mod bessel;
 pub mod divide;
+mod dual;
 pub mod exp;
 pub mod erf;
+pub mod gamma;
+pub mod gammainc;
 pub mod hypot;
+pub mod inverse;
 pub mod log;
+pub mod normal;
 pub mod pow;
 pub mod trig;
 
@@ -30,4 +36,12 @@ fn exact_sum(w: &mut Writer, a: Val, b: Val) -> (Val, Val) {
     let other = w.sub(sum, part);
     let (lost_a, lost_b) = (w.sub(a, other), w.sub(b, part));
     (sum, w.add(lost_a, lost_b))
+}
+
+/// What `f` writes for operands in F64; F32 operands are widened, and the result is rounded once.
+pub fn in_f64(w: &mut Writer, x: &[Val], f: impl FnOnce(&mut Writer, &[Val]) -> Val) -> Val {
+    let kind = w.kind(x[0]);
+    let wide: Vec<Val> = x.iter().map(|&x| w.convert(x, Kind::F64)).collect();
+    let y = f(w, &wide);
+    w.convert(y, kind)
 }

@@ -4,6 +4,8 @@ use super::value::{Value, format, wrap};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use tessera_base::DType;
 use tessera_ops::map::{Gives, MapOp};
+use tessera_ops::scalar::Kind;
+use tessera_ops::scalar_eval::{Lane, eval};
 
 /// Roundings of this file's own f64 arithmetic, which count where the result is f64 too.
 const OWN_ULPS: f64 = 2.0;
@@ -81,6 +83,10 @@ fn real(op: MapOp, dtype: DType, args: &[Value]) -> Value {
             _ => Value::Any,
         };
     }
+    // Between the corners these may rise and fall, and have poles.
+    if op.is_once_from_f64() && !is_monotonic(op) {
+        return Value::Any;
+    }
     let periodic = matches!(op, MapOp::sin | MapOp::cos | MapOp::tan);
     if periodic && matches!(args[0], Value::Real(lo, hi) if hi - lo > WIDE) || jumps(op, &points) {
         return Value::Any;
@@ -99,6 +105,12 @@ fn real(op: MapOp, dtype: DType, args: &[Value]) -> Value {
     rounded(op, dtype, lo, hi)
 }
 
+/// Whether a special function rises everywhere, or falls everywhere, in each operand.
+fn is_monotonic(op: MapOp) -> bool {
+    use MapOp::*;
+    matches!(op, asinh | acosh | atanh | cbrt | erfc | erfinv | ndtr | log_ndtr | ndtri | i1 | logit | logaddexp)
+}
+
 /// Whether the whole part of a quotient differs between the corners, or is too large to know.
 fn jumps(op: MapOp, points: &[Vec<f64>]) -> bool {
     if !matches!(op, MapOp::floor_div | MapOp::r#mod) {
@@ -112,7 +124,7 @@ fn jumps(op: MapOp, points: &[Vec<f64>]) -> bool {
 /// The error that the table allows, and the rounding to the type.
 fn rounded(op: MapOp, dtype: DType, lo: f64, hi: f64) -> Value {
     let compute = format(dtype.compute());
-    let ulps = op.def().ulps;
+    let ulps = op.ulps(if dtype == DType::F64 { Kind::F64 } else { Kind::F32 });
     if op.keeps() {
         // An infinity of e5m2 is not rounded where it is only moved.
         let kept = |x: f64| if x.is_infinite() { x } else { format(dtype).nearest(x) };
@@ -124,7 +136,9 @@ fn rounded(op: MapOp, dtype: DType, lo: f64, hi: f64) -> Value {
     } else {
         let own = match op {
             _ if dtype != DType::F64 => 0.0,
-            MapOp::sigmoid | MapOp::silu | MapOp::softplus | MapOp::gelu | MapOp::gelu_tanh => OWN_ULPS_OF_EXPONENTIALS,
+            MapOp::sigmoid | MapOp::silu | MapOp::softplus | MapOp::log_sigmoid | MapOp::gelu | MapOp::gelu_tanh => {
+                OWN_ULPS_OF_EXPONENTIALS
+            },
             _ => OWN_ULPS,
         };
         let off = |x: f64| (ulps + own) * compute.ulp(x);
@@ -154,11 +168,23 @@ fn predicate(op: MapOp, x: &[f64]) -> Option<bool> {
 
 /// The exact function of real numbers, as f64 has it.
 fn number(op: MapOp, x: &[f64]) -> Option<f64> {
+    if op.is_once_from_f64() {
+        return Some(program(op, x));
+    }
     match *x {
         [x] => one(op, x),
         [x, y] => two(op, x, y),
         [x, y, z] if op == MapOp::fma => Some(x.mul_add(y, z)),
         _ => None,
+    }
+}
+
+/// By its own program in F64, which correctly rounded values are held against where it is written (`map/special.rs`).
+fn program(op: MapOp, x: &[f64]) -> f64 {
+    let lanes: Vec<Lane> = x.iter().map(|&x| Lane::F64(vec![x])).collect();
+    match eval(op.program(&vec![Kind::F64; x.len()]), &lanes, 1) {
+        Lane::F64(y) => y[0],
+        other => panic!("{} gives {:?}", op.name(), other.kind()),
     }
 }
 
@@ -203,6 +229,10 @@ fn one(op: MapOp, x: f64) -> Option<f64> {
         MapOp::relu => x.max(0.0),
         MapOp::gelu | MapOp::gelu_tanh if x == f64::NEG_INFINITY => -0.0,
         MapOp::gelu => x / 2.0 * erfc(-x * FRAC_1_SQRT_2),
+        MapOp::softsign if x.is_infinite() => 1f64.copysign(x),
+        MapOp::softsign => x / (1.0 + x.abs()),
+        MapOp::log_sigmoid if x.is_nan() => x,
+        MapOp::log_sigmoid => x.min(0.0) - (-x.abs()).exp().ln_1p(),
         MapOp::gelu_tanh => x / (1.0 + (-2.0 * (2.0 / PI).sqrt() * (x + 0.044715 * x * x * x)).exp()),
         MapOp::floor => x.floor(),
         MapOp::ceil => x.ceil(),
@@ -224,6 +254,9 @@ fn two(op: MapOp, x: f64, y: f64) -> Option<f64> {
         MapOp::copysign if y.is_nan() => x.abs(),
         MapOp::hypot => x.hypot(y),
         MapOp::atan2 => x.atan2(y),
+        MapOp::xlogy | MapOp::xlog1py if x == 0.0 && !y.is_nan() => 0.0,
+        MapOp::xlogy => x * y.ln(),
+        MapOp::xlog1py => x * y.ln_1p(),
         MapOp::copysign => x.copysign(y),
         MapOp::maximum | MapOp::minimum if nan => f64::NAN,
         MapOp::maximum => x.max(y),

@@ -12,6 +12,10 @@ pub fn map(b: &mut Builder) {
     if op.def().cost > 4 && !b.random.once_in(4) {
         op = b.random.pick(MapOp::ALL);
     }
+    // Hundreds of instructions: fewer still.
+    while op.def().cost > 150 && !b.random.once_in(3) {
+        op = b.random.pick(MapOp::ALL);
+    }
     apply(b, op);
 }
 

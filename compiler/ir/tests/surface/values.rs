@@ -1,5 +1,6 @@
 //! Values of expansions, run by the reference kernels, against plain loops in f64.
 
+mod distributions;
 mod windows;
 
 use std::collections::BTreeMap;

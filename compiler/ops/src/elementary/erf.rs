@@ -57,7 +57,7 @@ const NORMAL_F64: [f64; 23] = [
 
 /// `e^(a²/2) Φ(−a)` in F64 for 0 ≤ a ≤ 39: Mills' ratio up to a factor. Chebyshev-like in
 /// the variable of Shepherd and Laframboise (Math. Comp. 36, 1981).
-fn mills(w: &mut Writer, a: Val) -> Val {
+pub(super) fn mills(w: &mut Writer, a: Val) -> Val {
     let one = w.f(1.0, a);
     let sum = w.add_c(a, 4.0);
     let d = w.div(one, sum);

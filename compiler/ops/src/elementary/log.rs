@@ -210,6 +210,36 @@ pub fn log1p(w: &mut Writer, x: Val) -> Val {
     w.keep_tiny(x, tiny, y)
 }
 
+/// `ln(e^a + e^b)`: the larger of the two, and the logarithm of one plus e to minus their distance.
+pub fn log_add_exp(w: &mut Writer, a: Val, b: Val) -> Val {
+    let top = w.float(crate::scalar::FloatOp::Max, a, b);
+    let distance = w.sub(a, b);
+    let distance = w.abs(distance);
+    // Two equal infinities have no distance.
+    let equal = w.cmp(Cmp::Eq, a, b);
+    let zero = w.f(0.0, a);
+    let distance = w.select(equal, zero, distance);
+    let minus = w.neg(distance);
+    let z = super::exp::exp(w, minus);
+    let rest = log1p_parts(w, z);
+    w.add(top, rest)
+}
+
+/// `ln(p / (1 − p))` in F64, accurate at ½ too; −∞ at 0, ∞ at 1, NaN outside.
+pub fn logit(w: &mut Writer, p: Val) -> Val {
+    let one = w.f(1.0, p);
+    let rest = w.sub(one, p);
+    let odds = w.div(p, rest);
+    let far = log(w, odds);
+    // 2p − 1 is exact from ¼ on.
+    let minus_one = w.f(-1.0, p);
+    let above = w.fma_c(p, 2.0, minus_one);
+    let above = w.div(above, rest);
+    let near = log1p(w, above);
+    let low = w.cmp_c(Cmp::Lt, p, 0.25);
+    w.select(low, far, near)
+}
+
 /// `log2 x` in F64 for results that are rounded to F32, relative error 2⁻⁴⁴; `x` is positive
 /// and finite, or what [`special`] replaces.
 pub(super) fn log2_for_f32(w: &mut Writer, x: Val) -> Val {

@@ -7,7 +7,7 @@
 mod turns;
 
 use super::by_kind;
-use crate::scalar::{Cmp, IntOp, Kind, Val, Writer};
+use crate::scalar::{Cmp, FloatFn, IntOp, Kind, Val, Writer};
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, PI};
 
 /// `sin(π f / 2) / f` and `cos(π f / 2)` in f² on |f| ≤ 0.52, in F64 for results in F32
@@ -253,6 +253,50 @@ pub fn tan(w: &mut Writer, x: Val) -> Val {
     let sign = w.int(IntOp::Xor, turn, q.sign);
     let y = w.xor_bits(y, sign);
     w.convert(y, kind)
+}
+
+/// `sin πx` and `cos πx` in F64, from the distance to the nearest multiple of ½, which is exact. NaN of infinities.
+pub(super) fn sin_cos_pi(w: &mut Writer, x: Val) -> (Val, Val) {
+    /// π less the F64 number.
+    const PI_LOW: f64 = 1.2246467991473532e-16;
+    let a = w.abs(x);
+    let twice = w.add(a, a);
+    let n = w.float_fn(FloatFn::Round, twice);
+    let r = w.fma_c(n, -0.5, a);
+    let angle = w.mul_c(r, std::f64::consts::PI);
+    let minus = w.neg(angle);
+    let low = w.fma_c(r, std::f64::consts::PI, minus);
+    let low = w.fma_c(r, PI_LOW, low);
+    let (s, c) = sin_cos_f64(w, angle, low);
+    // n modulo 4, as two bits.
+    let modulo = |w: &mut Writer, n: Val, m: f64| {
+        let part = w.mul_c(n, 1.0 / m);
+        let whole = w.float_fn(FloatFn::Floor, part);
+        w.fma_c(whole, -m, n)
+    };
+    let quadrant = modulo(w, n, 4.0);
+    let bit = modulo(w, quadrant, 2.0);
+    let odd = w.cmp_c(Cmp::Eq, bit, 1.0);
+    let upper = w.cmp_c(Cmp::Ge, quadrant, 2.0);
+    let (sin, cos) = (w.select(odd, c, s), w.select(odd, s, c));
+    let minus = w.neg(sin);
+    let sin = w.select(upper, minus, sin);
+    let left = w.int(IntOp::Xor, odd, upper);
+    let minus = w.neg(cos);
+    let cos = w.select(left, minus, cos);
+    let sign = w.sign_bit(x);
+    (w.xor_bits(sin, sign), cos)
+}
+
+/// `sin(πx) / (πx)` in F64, 1 at 0.
+pub fn sinc(w: &mut Writer, x: Val) -> Val {
+    let (sin, _) = sin_cos_pi(w, x);
+    let angle = w.mul_c(x, std::f64::consts::PI);
+    let y = w.div(sin, angle);
+    let one = w.f(1.0, x);
+    let size = w.abs(x);
+    let tiny = w.cmp_c(Cmp::Lt, size, 2f64.powi(-30));
+    w.select(tiny, one, y)
 }
 
 /// asin on [0, 1] in two ranges: `(large, p, low)` with `asin a = p` for a ≤ ½ and

@@ -3,6 +3,8 @@
 //! Products contract with fused multiply-adds, quotients follow Smith (Algorithm 116, 1962) so
 //! that squares neither overflow nor vanish. Moduli are `hypot`.
 
+mod functions;
+
 use super::expand;
 use super::row::{Call, Lowered, Row, meet, req};
 use super::rule::{self, Inferred, Operand};
@@ -139,7 +141,9 @@ fn lower_complex(call: &mut Call) -> Lowered {
 pub fn result(op: MapOp) -> Option<DType> {
     use MapOp::*;
     match op {
-        add | sub | mul | div | neg | reciprocal | square | sqrt | exp | log => Some(DType::C64),
+        add | sub | mul | div | neg | reciprocal | square | sqrt | rsqrt | pow | sign | sigmoid => Some(DType::C64),
+        exp | exp2 | expm1 | log | log2 | log10 | log1p => Some(DType::C64),
+        sin | cos | tan | asin | acos | atan | sinh | cosh | tanh | asinh | acosh | atanh => Some(DType::C64),
         abs => Some(DType::F32),
         eq | ne | isnan | isinf | isfinite => Some(DType::Bool),
         _ => None,
@@ -166,20 +170,13 @@ pub fn map(b: &mut dyn Build, op: MapOp, operands: &[Id]) -> Id {
             let one = [expand::like(b, x[0], 1.0), expand::like(b, x[0], 0.0)];
             quotient(b, one, x)
         }
-        MapOp::exp => {
-            let (size, cos, sin) = (
-                expand::unary(b, MapOp::exp, x[0]),
-                expand::unary(b, MapOp::cos, x[1]),
-                expand::unary(b, MapOp::sin, x[1]),
-            );
-            [expand::map(b, MapOp::mul, &[size, cos]), expand::map(b, MapOp::mul, &[size, sin])]
-        }
-        MapOp::log => {
-            let size = expand::map(b, MapOp::hypot, &x);
-            [expand::unary(b, MapOp::log, size), expand::map(b, MapOp::atan2, &[x[1], x[0]])]
-        }
         MapOp::sqrt => root(b, x),
         MapOp::abs => return expand::map(b, MapOp::hypot, &x),
+        op if op.def().gives == crate::map::Gives::Same => {
+            let wide = [x, y].map(|z| z.map(|part| expand::cast(b, part, DType::F64)));
+            let Some(parts) = functions::of(b, op, wide[0], wide[1]) else { return operands[0] };
+            parts.map(|part| expand::cast(b, part, DType::F32))
+        }
         _ => {
             let [re, im] = if op.def().arity == 2 { each(b, op) } else { alone(b, op) };
             let both = matches!(op, MapOp::eq | MapOp::isfinite);

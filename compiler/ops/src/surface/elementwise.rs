@@ -68,6 +68,28 @@ fn other_names(name: &str) -> &'static [&'static str] {
         "neg" => &["negative"],
         "abs" => &["absolute", "fabs"],
         "asin" => &["arcsin"],
+        "asinh" => &["arcsinh"],
+        "acosh" => &["arccosh"],
+        "atanh" => &["arctanh"],
+        "cbrt" => &["cube_root"],
+        "erfinv" => &["erf_inv"],
+        "ndtr" => &["norm_cdf", "normal_cdf"],
+        "log_ndtr" => &["norm_logcdf"],
+        "ndtri" => &["norm_ppf", "probit"],
+        "gamma" => &["tgamma"],
+        "lgamma" => &["gammaln", "loggamma", "log_gamma"],
+        "digamma" => &["psi"],
+        "polygamma" => &["trigamma"],
+        "betaln" => &["lbeta", "log_beta"],
+        "gammainc" => &["igamma"],
+        "gammaincc" => &["igammac"],
+        "gammainc_da" => &["igamma_grad_a"],
+        "i0" => &["bessel_i0"],
+        "i0e" => &["bessel_i0e"],
+        "i1" => &["bessel_i1"],
+        "i1e" => &["bessel_i1e"],
+        "logaddexp" => &["log_add_exp"],
+        "log_sigmoid" => &["logsigmoid", "log_expit"],
         "acos" => &["arccos"],
         "atan" => &["arctan"],
         "atan2" => &["arctan2"],
@@ -149,8 +171,13 @@ fn document(def: &MapDef) -> String {
         Gives::Same => "the operands' dtype",
         Gives::Bool => "bool",
     };
-    let error =
-        if def.takes == Takes::Float { format!(" Error at most {} ulp in f32.", def.ulps) } else { String::new() };
+    let error = match MapOp::parse(def.name) {
+        Some(op) if op.is_once_from_f64() => {
+            format!(" Error at most {} ulp in f64; f32 and narrower are rounded once from there.", def.ulps)
+        }
+        _ if def.takes == Takes::Float => format!(" Error at most {} ulp in f32.", def.ulps),
+        _ => String::new(),
+    };
     let broadcast = if def.arity > 1 { " Operands broadcast." } else { "" };
     format!("{}\n\nElementwise.{broadcast} Takes {also}{takes}; gives {gives}.{error}", def.doc)
 }

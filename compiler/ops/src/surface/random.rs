@@ -4,7 +4,17 @@
 //! device, mesh and thread count; element `i` of `n` that needs two words takes `i` and `n + i`. A key is used
 //! once: [`SPLIT`] makes new ones.
 
-use super::embedding::take;
+mod continuous;
+mod counts;
+mod gamma;
+mod parameters;
+mod weights;
+
+pub use continuous::{CAUCHY, EXPONENTIAL, GUMBEL, LAPLACE, LOGISTIC, RADEMACHER, TRUNCATED_NORMAL};
+pub use counts::{BINOMIAL, CATEGORICAL, GEOMETRIC, POISSON};
+pub use gamma::{BETA, CHISQUARE, DIRICHLET, GAMMA, LOGGAMMA, T};
+pub use weights::{CHOICE, PERMUTATION};
+
 use super::expand;
 use super::row::{Call, Lowered, Row, opt, req};
 use super::rule::{self, Inferred, Operand};
@@ -257,6 +267,13 @@ fn lower_normal(call: &mut Call) -> Lowered {
     let shape = call.result().0;
     let dtype = float_dtype(&call.sym, 2)?.compute();
     let b = &mut *call.b;
+    let like = expand::full(b, &shape, dtype, Scalar::F(0.0));
+    Ok(vec![normal(b, key, like)])
+}
+
+/// Standard normal numbers of the sizes and the dtype, f32 or f64, of another tensor.
+fn normal(b: &mut dyn Build, key: Id, like: Id) -> Id {
+    let (shape, dtype) = (b.shape(like), b.dtype(like));
     let all = unit(b, key, &[&[2], &shape[..]].concat(), dtype);
     let part = |b: &mut dyn Build, i: u64| {
         let x = expand::slice(b, all, 0, i, 1);
@@ -271,7 +288,7 @@ fn lower_normal(call: &mut Call) -> Lowered {
     let radius = expand::unary(b, MapOp::sqrt, square);
     let angle = expand::binary_const(b, MapOp::mul, v, std::f64::consts::TAU);
     let cos = expand::unary(b, MapOp::cos, angle);
-    Ok(vec![expand::map(b, MapOp::mul, &[radius, cos])])
+    expand::map(b, MapOp::mul, &[radius, cos])
 }
 
 pub const RANDINT: Row = Row::new(
@@ -358,88 +375,4 @@ fn lower_bernoulli(call: &mut Call) -> Lowered {
     let p = call.operand(1, &shape, DType::F32)?;
     let u = unit(call.b, key, &shape, DType::F32);
     Ok(vec![expand::map(call.b, MapOp::lt, &[u, p])])
-}
-
-pub const PERMUTATION: Row = Row::new(
-    "random.permutation",
-    &[KEY_PARAM, req("x", ParamKind::IntOrTensor)],
-    infer_permutation,
-    lower_permutation,
-)
-.known_as(&["random.randperm", "random.shuffle"])
-.doc(
-    "The ints below `x` in random order, or the tensor `x` with its rows in random order.\n\n\
-             A stable sort of 63 random bits for each row.\n\n```tessera\nrandom.permutation(key, 50)\n```",
-);
-
-fn infer_permutation(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
-    key_arg(cx, args, 0)?;
-    if let Some(SymArg::Tensor(t)) = args.get(1) {
-        rule::at_least_rank(t, 1, 1, "random.permutation")?;
-        return rule::one(t.shape.clone(), t.dtype);
-    }
-    let n = rule::int(args, 1)?;
-    if n.as_const().is_some_and(|v| v < 0) {
-        return Err(rule::negative(n, 1));
-    }
-    rule::one(vec![n.clone()], Some(DType::I64))
-}
-
-fn lower_permutation(call: &mut Call) -> Lowered {
-    let key = call.id(0)?;
-    let shape = call.result().0;
-    let x = call.optional_id(1);
-    let b = &mut *call.b;
-    let bits = wide_words(b, key, &shape[..1]);
-    let order = b.push(Prim::ArgSort { axis: 0, descending: false }, &[bits], shape[..1].to_vec(), DType::I64);
-    Ok(vec![match x {
-        Some(x) => take(b, x, order, 0),
-        None => order,
-    }])
-}
-
-pub const CHOICE: Row = Row::new(
-    "random.choice",
-    &[KEY_PARAM, req("a", ParamKind::IntOrTensor), opt("shape", ParamKind::Shape, Default::None)],
-    infer_choice,
-    lower_choice,
-)
-.doc("Draws with replacement: ints below `a`, or rows of the tensor `a`, as many as `shape` (one by default) holds.\n\n```tessera\nrandom.choice(key, data, (32,))\n```");
-
-fn infer_choice(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
-    key_arg(cx, args, 0)?;
-    let shape = if rule::absent(args, 2) { vec![] } else { rule::shape(args, 2)? };
-    let empty = || OpError::new(Code::E0711, "there is nothing to choose from").arg(1, "no elements");
-    if let Some(SymArg::Tensor(t)) = args.get(1) {
-        rule::at_least_rank(t, 1, 1, "random.choice")?;
-        if t.shape[0].is_zero() {
-            return Err(empty());
-        }
-        return rule::one([&shape[..], &t.shape[1..]].concat(), t.dtype);
-    }
-    if rule::int(args, 1)?.as_const().is_some_and(|n| n <= 0) {
-        return Err(empty());
-    }
-    rule::one(shape, Some(DType::I64))
-}
-
-fn lower_choice(call: &mut Call) -> Lowered {
-    let key = call.id(0)?;
-    let shape: Vec<u64> = if rule::absent(&call.sym, 2) {
-        vec![]
-    } else {
-        rule::ints_const(&call.sym, 2, "a size")?.into_iter().map(|n| n as u64).collect()
-    };
-    let x = call.optional_id(1);
-    let b = &mut *call.b;
-    let count = match x {
-        Some(x) => b.shape(x)[0] as i64,
-        None => rule::int_const(&call.sym, 1, "`a`")?,
-    };
-    let bits = wide_words(b, key, &shape);
-    let index = int_op(b, MapOp::r#mod, bits, count);
-    Ok(vec![match x {
-        Some(x) => take(b, x, index, 0),
-        None => index,
-    }])
 }

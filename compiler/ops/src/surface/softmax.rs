@@ -49,7 +49,15 @@ fn lower(call: &mut Call, log: bool) -> Lowered {
     if t.shape.iter().any(Size::is_zero) {
         return Ok(vec![x]);
     }
-    let b = &mut *call.b;
+    Ok(vec![normalised(call.b, x, axis, log)])
+}
+
+/// Exponentials along an axis over their sum. `x` is f32 or f64, and not empty.
+pub fn softmax(b: &mut dyn Build, x: Id, axis: usize) -> Id {
+    if b.shape(x).contains(&0) { x } else { normalised(b, x, axis, false) }
+}
+
+fn normalised(b: &mut dyn Build, x: Id, axis: usize, log: bool) -> Id {
     let top = expand::reduce(b, x, Reduction::Max, &[axis], true);
     let shifted = expand::binary(b, MapOp::sub, x, top);
     let exps = expand::unary(b, MapOp::exp, shifted);
@@ -67,7 +75,7 @@ fn lower(call: &mut Call, log: bool) -> Lowered {
         false => Arc::new(move |b, p| vec![Some(pull_softmax(b, p, axis))]),
     };
     b.derive(Derivative { inputs: vec![x], output: y, saved: vec![], pull });
-    Ok(vec![y])
+    y
 }
 
 /// `x̄ = y∘(c − Σ c∘y)`.
