@@ -6,7 +6,7 @@ use super::number::Real;
 use super::product::Products;
 use super::qr::{PANEL, Panel, columns_of, reflector};
 use super::rotations::{Rotation, Rows, turning};
-use super::vectors::{add_rows, dot, largest, subtract_symmetric};
+use super::vectors::{add_rows, dot, larger, largest, subtract_symmetric};
 use super::workers::Workers;
 
 /// Steps that are tried for one eigenvalue; about two are usual.
@@ -113,10 +113,13 @@ fn diagonal<T: Real, W: Workers>(
     mut rows: Option<&mut Rows<T>>,
 ) -> Result<(), Failure> {
     let two = T::ONE + T::ONE;
+    // What reflectors have rounded is as large: smaller elements say nothing.
+    let least = T::EPSILON * larger(largest(d), largest(e));
     let mut end = d.len() - 1;
     let mut tried = 0;
     while end > 0 {
-        let is_zero = |d: &[T], e: &[T], i: usize| e[i].abs() <= T::EPSILON * (d[i].abs() + d[i + 1].abs());
+        let is_zero =
+            |d: &[T], e: &[T], i: usize| e[i].abs() <= larger(T::EPSILON * (d[i].abs() + d[i + 1].abs()), least);
         if is_zero(d, e, end - 1) {
             e[end - 1] = T::ZERO;
             end -= 1;

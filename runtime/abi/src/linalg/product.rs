@@ -12,6 +12,8 @@ const DEPTH: usize = 256;
 const ROWS: usize = 96;
 /// Multiplications that are worth a thread's wake-up.
 const WAKE: usize = 1 << 18;
+/// Elements that are worth one to be laid out.
+const PACKED_MIN: usize = 1 << 15;
 
 /// What is summed: `m` by `k` and `k` by `n`.
 #[derive(Clone, Copy)]
@@ -52,9 +54,10 @@ impl<'w, T: Real, W: Workers> Products<'w, T, W> {
     pub fn take(&mut self, sizes: Sizes, a: View<T>, b: View<T>, minus: bool) {
         self.sizes = sizes;
         let Sizes { m, n, k } = sizes;
-        pack(&mut self.a, [m, k], self.tile.rows, a, minus);
+        pack(self.workers, &mut self.a, [m, k], self.tile.rows, a, minus);
         // The other factor from the side: its columns are what is kept together.
-        pack(&mut self.b, [n, k], self.tile.columns, View { rows: b.columns, columns: b.rows, ..b }, false);
+        let b = View { rows: b.columns, columns: b.rows, ..b };
+        pack(self.workers, &mut self.b, [n, k], self.tile.columns, b, false);
     }
 
     /// Adds the product of the factors.
@@ -108,29 +111,38 @@ impl<'w, T: Real, W: Workers> Products<'w, T, W> {
 }
 
 /// Groups of `tile` rows, step by step, with zeros behind the last row.
-fn pack<T: Real>(out: &mut Vec<T>, [m, k]: [usize; 2], tile: usize, a: View<T>, minus: bool) {
-    let groups = m.div_ceil(tile);
+fn pack<T: Real, W: Workers>(workers: &W, out: &mut Vec<T>, [m, k]: [usize; 2], tile: usize, a: View<T>, minus: bool) {
+    let (groups, each) = (m.div_ceil(tile), (tile * k).max(1));
     out.clear();
     out.resize(groups * tile * k, T::ZERO);
     let sign = if minus { -T::ONE } else { T::ONE };
-    for (g, group) in out.chunks_exact_mut((tile * k).max(1)).enumerate() {
-        let first = g * tile;
-        let tall = tile.min(m - first);
-        if a.rows == 1 {
-            for (p, step) in group.chunks_exact_mut(tile).enumerate() {
-                let line = &a.data[first + p * a.columns..][..tall];
-                step.iter_mut().zip(line).for_each(|(to, x)| *to = sign * *x);
-            }
-        } else if a.columns == 1 {
-            for r in 0..tall {
-                let line = &a.data[(first + r) * a.rows..][..k];
-                group[r..].iter_mut().step_by(tile).zip(line).for_each(|(to, x)| *to = sign * *x);
-            }
-        } else {
-            for (p, step) in group.chunks_exact_mut(tile).enumerate() {
-                for (r, to) in step[..tall].iter_mut().enumerate() {
-                    *to = sign * a.at(first + r, p);
-                }
+    let work = |g: usize, group: &mut [T]| packed(group, g * tile, tile.min(m - g * tile), tile, k, a, sign);
+    if m * k < PACKED_MIN || workers.threads() == 1 {
+        out.chunks_exact_mut(each).enumerate().for_each(|(g, group)| work(g, group));
+        return;
+    }
+    let many = groups.div_ceil(4 * workers.threads());
+    workers.each_chunk(out, many * each, &|chunk, part| {
+        part.chunks_exact_mut(each).enumerate().for_each(|(g, group)| work(chunk * many + g, group));
+    });
+}
+
+/// One group: `tall` rows from `first` on.
+fn packed<T: Real>(group: &mut [T], first: usize, tall: usize, tile: usize, k: usize, a: View<T>, sign: T) {
+    if a.rows == 1 {
+        for (p, step) in group.chunks_exact_mut(tile).enumerate() {
+            let line = &a.data[first + p * a.columns..][..tall];
+            step.iter_mut().zip(line).for_each(|(to, x)| *to = sign * *x);
+        }
+    } else if a.columns == 1 {
+        for r in 0..tall {
+            let line = &a.data[(first + r) * a.rows..][..k];
+            group[r..].iter_mut().step_by(tile).zip(line).for_each(|(to, x)| *to = sign * *x);
+        }
+    } else {
+        for (p, step) in group.chunks_exact_mut(tile).enumerate() {
+            for (r, to) in step[..tall].iter_mut().enumerate() {
+                *to = sign * a.at(first + r, p);
             }
         }
     }

@@ -28,13 +28,17 @@ pub fn reflector<T: Real>(x: &mut [T]) -> [T; 2] {
         x[0] = T::ONE;
         return [T::ZERO, first];
     }
-    let whole = length(x);
+    // Of numbers near the smallest ones the vector would lose digits: it is the same of any multiple.
+    let most = largest(x);
+    let unit = if most > T::SAFE[0] && most < T::SAFE[1] { T::ONE } else { most.to_unit() };
+    if unit != T::ONE {
+        x.iter_mut().for_each(|x| *x = *x * unit);
+    }
+    let (first, whole) = (x[0], length(x));
     let image = if first < T::ZERO { whole } else { -whole };
-    let by = first - image;
-    // Where the quotient may leave the normal numbers elements are divided, not multiplied.
-    divide(&mut x[1..], by);
+    divide(&mut x[1..], first - image);
     x[0] = T::ONE;
-    [(image - first) / image, image]
+    [(image - first) / image, image / unit]
 }
 
 impl<T: Real> Panel<T> {

@@ -5,7 +5,7 @@
 use super::matrix::{Failure, finite};
 use super::qr::reflector;
 use super::rotations::turning;
-use super::vectors::{add_rows, largest, reflect_rows, subtract_outer};
+use super::vectors::{add_rows, larger, largest, reflect_rows, subtract_outer};
 
 /// Steps that are tried for one eigenvalue; about two are usual.
 const STEPS: usize = 60;
@@ -132,12 +132,13 @@ impl Form {
 
     fn triangular(&mut self) -> Result<(), Failure> {
         let n = self.n;
+        // What reflectors have rounded is as large: smaller elements say nothing.
+        let least = f64::EPSILON * largest(&self.t);
         let (mut end, mut tried) = (n, 0);
         while end > 0 {
             let splits = |f: &Form, i: usize| {
                 let beside = f.at(i, i).abs() + f.at(i - 1, i - 1).abs();
-                let scale = if beside > 0.0 { beside } else { 1.0 };
-                f.at(i, i - 1).abs() <= f64::EPSILON * scale
+                f.at(i, i - 1).abs() <= larger(f64::EPSILON * beside, least)
             };
             let begin = (1..end).rev().find(|&i| splits(self, i)).unwrap_or(0);
             if begin > 0 {
@@ -264,8 +265,12 @@ impl Form {
                 let (p, q) = (row - 1, row);
                 let (a, d) = (minus([self.at(p, p), 0.0], value), minus([self.at(q, q), 0.0], value));
                 let (b, c) = ([self.at(p, q), 0.0], [self.at(q, p), 0.0]);
-                let (r, s) = (right(&y, p, q + 1), right(&y, q, q + 1));
-                let whole = away(minus(times(a, d), times(b, c)));
+                // Divided by the largest of the four, so that a determinant is as large as one of them.
+                let most = [a, b, c, d].into_iter().map(size).fold(least, f64::max);
+                let [a, b, c, d, r, s] =
+                    [a, b, c, d, right(&y, p, q + 1), right(&y, q, q + 1)].map(|z| [z[0] / most, z[1] / most]);
+                let whole = minus(times(a, d), times(b, c));
+                let whole = if size(whole) < f64::EPSILON { [f64::EPSILON, 0.0] } else { whole };
                 y[p] = over(minus(times(r, d), times(b, s)), whole);
                 y[q] = over(minus(times(a, s), times(c, r)), whole);
                 row = p;

@@ -6,7 +6,7 @@ use super::number::Real;
 use super::product::{Products, Sizes, Target};
 use super::qr::{PANEL, Panel, columns_of, qr, reflector};
 use super::rotations::{Rotation, Rows, turning};
-use super::vectors::{add_rows, largest, reflect_rows, subtract_outer};
+use super::vectors::{add_rows, larger, largest, reflect_rows, subtract_outer};
 use super::workers::Workers;
 
 /// Steps that are tried for one singular value; about two are usual.
@@ -170,28 +170,30 @@ impl<T: Real> Bidiagonal<T> {
 
     /// Takes the matrix to its diagonal, whose elements are not negative.
     fn diagonalise<W: Workers>(&mut self, workers: &W) -> Result<(), Failure> {
-        let norm = self.d.iter().chain(&self.e).fold(T::ZERO, |m, x| if x.abs() > m { x.abs() } else { m });
+        // What reflectors have rounded is as large: smaller elements say nothing.
+        let least = T::EPSILON * larger(largest(&self.d), largest(&self.e));
         let mut end = self.d.len() - 1;
         let mut tried = 0;
         while end > 0 {
-            if self.splits(end - 1) {
+            if self.splits(end - 1, least) {
                 self.e[end - 1] = T::ZERO;
                 end -= 1;
                 tried = 0;
                 continue;
             }
             let mut begin = end - 1;
-            while begin > 0 && !self.splits(begin - 1) {
+            while begin > 0 && !self.splits(begin - 1, least) {
                 begin -= 1;
             }
-            tried += 1;
-            if tried > STEPS {
-                return Err(Failure::NotConverged);
-            }
-            match (begin..=end).find(|&i| self.d[i].abs() <= T::EPSILON * norm) {
+            match (begin..=end).find(|&i| self.d[i].abs() <= least) {
+                // Each of these takes one element beside the diagonal away for good.
                 Some(at) if at == end => self.clear_column(workers, begin, end),
                 Some(at) => self.clear_row(workers, at, end),
                 None => self.step(workers, begin, end),
+            }
+            tried += 1;
+            if tried > STEPS + end - begin {
+                return Err(Failure::NotConverged);
             }
         }
         if let Some(vectors) = &mut self.vectors {
@@ -209,8 +211,8 @@ impl<T: Real> Bidiagonal<T> {
     }
 
     /// Whether what stands beside the diagonal is too small to count.
-    fn splits(&self, i: usize) -> bool {
-        self.e[i].abs() <= T::EPSILON * (self.d[i].abs() + self.d[i + 1].abs())
+    fn splits(&self, i: usize, least: T) -> bool {
+        self.e[i].abs() <= larger(T::EPSILON * (self.d[i].abs() + self.d[i + 1].abs()), least)
     }
 
     /// A diagonal element that is zero: what stands in its row goes too.

@@ -152,6 +152,12 @@ vectorised! {
     }
 }
 
+/// The larger of two numbers, the first one where it is NaN.
+#[inline(always)]
+pub fn larger<T: Real>(x: T, y: T) -> T {
+    if y > x { y } else { x }
+}
+
 /// The Euclidean length, of numbers of any size.
 pub fn length<T: Real>(x: &[T]) -> T {
     let most = largest(x);
