@@ -207,7 +207,13 @@ fn elementwise_functions_have_their_derivatives() {
             let condition = op == MapOp::r#where;
             // The first operand counts as a constant.
             let second_only = matches!(op, MapOp::polygamma | MapOp::gammainc_da);
-            let count = if second_only { 1 } else if condition { 2 } else { arity };
+            let count = if second_only {
+                1
+            } else if condition {
+                2
+            } else {
+                arity
+            };
             let build = |w: &mut Writer, x: &[Id]| {
                 if second_only {
                     let first = expand::like(w, x[0], 2.0);

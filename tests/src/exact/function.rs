@@ -138,7 +138,7 @@ fn rounded(op: MapOp, dtype: DType, lo: f64, hi: f64) -> Value {
             _ if dtype != DType::F64 => 0.0,
             MapOp::sigmoid | MapOp::silu | MapOp::softplus | MapOp::log_sigmoid | MapOp::gelu | MapOp::gelu_tanh => {
                 OWN_ULPS_OF_EXPONENTIALS
-            },
+            }
             _ => OWN_ULPS,
         };
         let off = |x: f64| (ulps + own) * compute.ulp(x);
