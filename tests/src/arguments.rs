@@ -306,7 +306,9 @@ impl<'b> Call<'b> {
     fn matrix(&mut self, shape: &[u64], more: f64) -> Arg {
         let [.., m, n] = shape else { return Arg::None };
         let at = |i: u64| if n == m && i % (m * n) % (n + 1) == 0 { more } else { 0.0 };
-        let number = |b: &mut Builder| 2.0 * (b.random.word() >> 11) as f64 / (1u64 << 53) as f64 - 1.0;
+        // Any number but 0 is true.
+        let span = if self.dtype == DType::Bool && more > 0.0 { 0.0 } else { 2.0 };
+        let number = |b: &mut Builder| span * ((b.random.word() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);
         let wide: Vec<u8> = (0..elems(shape) as u64).flat_map(|i| (number(self.b) + at(i)).to_le_bytes()).collect();
         let bytes = tessera_ops::convert::cast(DType::F64, self.dtype, &wide);
         Arg::Tensor(Id(self.b.input_of(shape, self.dtype, bytes, false).0))
