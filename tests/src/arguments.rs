@@ -268,6 +268,11 @@ impl<'b> Call<'b> {
                 let n = self.size.min(40);
                 vec![self.matrix(&[2, n, n], 0.0)]
             }
+            // Pivots that no rounding decides.
+            "lu_factor" if self.b.random.once_in(2) => {
+                let n = self.size.min(40);
+                vec![self.matrix(&[2, n, n], n as f64 + 1.0)]
+            }
             "lu_factor" | "qr" | "svd" | "svdvals" => {
                 let (m, n) = (self.size.min(40), self.any_size().min(40));
                 let shape = if self.b.random.once_in(2) { [2, m, n] } else { [2, n, m] };
@@ -316,7 +321,9 @@ impl<'b> Call<'b> {
     fn matrix(&mut self, shape: &[u64], more: f64) -> Arg {
         let [.., m, n] = shape else { return Arg::None };
         let at = |i: u64| if n == m && i % (m * n) % (n + 1) == 0 { more } else { 0.0 };
-        let number = |b: &mut Builder| 2.0 * (b.random.word() >> 11) as f64 / (1u64 << 53) as f64 - 1.0;
+        // Any number but 0 is true.
+        let span = if self.dtype == DType::Bool && more > 0.0 { 0.0 } else { 2.0 };
+        let number = |b: &mut Builder| span * ((b.random.word() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);
         let wide: Vec<u8> = (0..elems(shape) as u64).flat_map(|i| (number(self.b) + at(i)).to_le_bytes()).collect();
         let bytes = tessera_ops::convert::cast(DType::F64, self.dtype, &wide);
         Arg::Tensor(Id(self.b.input_of(shape, self.dtype, bytes, false).0))

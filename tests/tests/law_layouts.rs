@@ -179,6 +179,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("argmin", MINOR),
     ("argsort", ALONG),
     ("attention", "rows of a causal product know their position"),
+    ("cholesky", MATRIX),
     ("conv1d", KERNEL),
     ("conv2d", MINOR),
     ("conv3d", MINOR),
@@ -190,6 +191,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("cumsum", ALONG),
     ("diag", MINOR),
     ("dropout", KEY),
+    ("eig", MATRIX),
+    ("eigh", MATRIX),
+    ("eigvals", MATRIX),
+    ("eigvalsh", MATRIX),
     ("fft", ALONG),
     ("flatten", MINOR),
     ("ifft", ALONG),
@@ -197,10 +202,12 @@ const REFUSED: &[(&str, &str)] = &[
     ("irfft", ALONG),
     ("irfft2", ALONG),
     ("logcumsumexp", ALONG),
+    ("lu_factor", MATRIX),
     ("median", ALONG),
     ("moe_combine", TOKENS),
     ("moe_dispatch", TOKENS),
     ("percentile", ALONG),
+    ("qr", MATRIX),
     ("quantile", ALONG),
     ("random.bernoulli", KEY),
     ("random.beta", KEY),
@@ -232,7 +239,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("rfft2", ALONG),
     ("roll", MINOR),
     ("scatter_add", "any position may add to any"),
+    ("solve", MATRIX),
+    ("solve_triangular", MATRIX),
     ("sort", ALONG),
+    ("svd", MATRIX),
+    ("svdvals", MATRIX),
     ("tile", "every device would need several blocks"),
     ("topk", "all positions of a dim in order are a sort of it"),
     ("trace", MINOR),
@@ -241,6 +252,7 @@ const REFUSED: &[(&str, &str)] = &[
 const ALONG: &str = "all positions are needed, and no other dim can be split meanwhile";
 /// A dim that is joined with one before it.
 const MINOR: &str = "blocks of a minor dim are no blocks of the joined one";
+const MATRIX: &str = "a matrix is whole where it is taken apart";
 const KERNEL: &str = "the elements of a kernel are joined with its channels";
 const KEY: &str = "a key is two numbers";
 const TOKENS: &str = "any expert may take any token";

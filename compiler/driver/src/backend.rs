@@ -20,7 +20,8 @@ pub use laboratory::energy::counters as energy_of_calls;
 pub use laid::Planned;
 
 use crate::cache::DiskCache;
-use crate::native_kernels::{Source, gather, native_kernel};
+pub use crate::native_kernels::fault;
+use crate::native_kernels::{Source, gather, native_kernel, refused};
 use crate::render::Style;
 use crate::target::{self, Choice, Target};
 use crate::tune::records::Records;
@@ -39,13 +40,12 @@ use tessera_graph::recompute::GivenUp;
 use tessera_ir::graph::{Graph, NodeId, NodeType, Reason};
 use tessera_ir::group::{Group, GroupKind, MemoryPlan, Partition};
 use tessera_ir::prim::{row, written_base};
-use tessera_ir::reference::{self, ArrayRef, EvalError, Summation};
+use tessera_ir::reference::{self, ArrayRef, Summation};
 use tessera_ir::schedule::{Machine, Schedule};
 use tessera_ir::tile;
 use tessera_ops::prim::Prim;
 use tessera_runtime::block_quant;
 use tessera_runtime::device::Device;
-use tessera_runtime::fault::Fault;
 use tessera_runtime::math;
 use tessera_runtime::native::{self, NativeFn, Operand};
 use tessera_runtime::pool::Pool;
@@ -581,19 +581,6 @@ fn word_as_tensor(_: &[&[u8]], outputs: &mut [&mut [u8]], words: &[u64]) -> Resu
         out[..n].copy_from_slice(&word.to_le_bytes()[..n]);
     }
     Ok(())
-}
-
-/// A fault as a step reports it.
-pub fn refused(fault: Fault) -> Stop {
-    Stop { code: fault.code, notes: fault.notes, ..fault.message.into() }
-}
-
-/// What a reference kernel refused, as host code would say it.
-pub fn fault(e: EvalError) -> Fault {
-    match e.refused {
-        Some(refused) => math::refused(refused.check, refused.operands),
-        None => Fault::new(e.code, e.message),
-    }
 }
 
 fn reference_kernel(

@@ -1,16 +1,17 @@
 //! Native steps that are faster than the reference kernels, with the same bits: sorting on
 //! threads, adding at positions that come from data, numbers in blocks, many tensors as one, factors of matrices.
 
-use crate::backend::{fault, refused};
 use std::sync::Arc;
-use tessera_abi::plan::Bounds;
+use tessera_abi::plan::{Bounds, Stop};
 use tessera_base::{DType, bug};
 use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::convert::cast;
 use tessera_ops::prim::Prim;
-use tessera_ops::reference::{ArrayRef, linalg};
+use tessera_ops::reference::{ArrayRef, EvalError, linalg};
 use tessera_runtime::block_quant;
 use tessera_runtime::concat::{Part, concat};
+use tessera_runtime::fault::Fault;
+use tessera_runtime::math;
 use tessera_runtime::native::{NativeFn, copy_on_threads};
 use tessera_runtime::pool::Pool;
 use tessera_runtime::scatter::{scatter_along, scatter_rows};
@@ -35,6 +36,19 @@ pub fn gather<'a>(
         Source::Word(i) => &words[i][..t.dtype.bytes().min(8)],
     };
     sources.iter().zip(types).map(one).collect()
+}
+
+/// A fault as a step reports it.
+pub fn refused(fault: Fault) -> Stop {
+    Stop { code: fault.code, notes: fault.notes, ..fault.message.into() }
+}
+
+/// What a reference kernel refused, as host code would say it.
+pub fn fault(e: EvalError) -> Fault {
+    match e.refused {
+        Some(refused) => math::refused(refused.check, refused.operands),
+        None => Fault::new(e.code, e.message),
+    }
 }
 
 /// The step for node `id`; `None` where only the reference kernel will do.

@@ -6,20 +6,20 @@
 //! sums along a column of reflectors have [`number::LANES`] chains, which are combined by halves ([`vectors`]).
 //! Only fused multiply-adds, divisions and square roots occur, which round alike everywhere.
 
-pub mod batch;
-pub mod cholesky;
-pub mod eigen;
-pub mod lu;
-pub mod matrix;
 pub mod number;
-pub mod product;
-pub mod qr;
-pub mod rotations;
-pub mod schur;
-pub mod svd;
-pub mod triangular;
-pub mod vectors;
 pub mod workers;
+pub mod matrix;
+pub mod vectors;
+pub mod product;
+pub mod triangular;
+pub mod cholesky;
+pub mod lu;
+pub mod rotations;
+pub mod qr;
+pub mod eigen;
+pub mod svd;
+pub mod schur;
+pub mod batch;
 
 pub use batch::{Factor, Failed};
 pub use triangular::Triangle;

@@ -182,7 +182,7 @@ fn lu(a: &Matrix, m: usize, n: usize, unit: f64) -> Option<Vec<Value>> {
         sizes.sort_by(|a, b| b.total_cmp(a));
         let apart = sizes[0] - sizes.get(1).copied().unwrap_or(0.0);
         // A first column is compared as it is.
-        if j > 0 && apart <= NEAR * largest(a) {
+        if j > 0 && apart <= 4.0 * unit * largest(a) {
             return None;
         }
         both.swap(j, pivot);

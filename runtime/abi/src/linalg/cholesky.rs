@@ -6,6 +6,7 @@ use super::product::{Products, Sizes, Target};
 use super::triangular::solve_lower;
 use super::vectors::vectorised;
 use super::workers::Workers;
+use std::cmp::Ordering;
 
 /// Rows that are factored without a product.
 const LEAF: usize = 16;
@@ -75,7 +76,7 @@ vectorised! {
     fn leaf<T: Real>(a: &mut [[T; LEAF]; LEAF], n: usize) -> usize {
         for k in 0..n {
             let pivot = a[k][k];
-            if !(pivot > T::ZERO) {
+            if pivot.partial_cmp(&T::ZERO) != Some(Ordering::Greater) {
                 return k;
             }
             let root = pivot.sqrt();

@@ -24,7 +24,7 @@ pub struct Panel<T> {
 /// element is one. Gives the factor `tau` of `I - tau v vᵀ` and the multiple; `tau` is 0 where `x` is such a multiple.
 pub fn reflector<T: Real>(x: &mut [T]) -> [T; 2] {
     let Some((&first, rest)) = x.split_first() else { return [T::ZERO; 2] };
-    if !(largest(rest) > T::ZERO) {
+    if largest(rest) == T::ZERO {
         x[0] = T::ONE;
         return [T::ZERO, first];
     }

@@ -161,7 +161,7 @@ pub fn larger<T: Real>(x: T, y: T) -> T {
 /// The Euclidean length, of numbers of any size.
 pub fn length<T: Real>(x: &[T]) -> T {
     let most = largest(x);
-    if !(most > T::ZERO) {
+    if most == T::ZERO {
         return T::ZERO;
     }
     if most > T::SAFE[0] && most < T::SAFE[1] {
@@ -181,7 +181,7 @@ pub fn hypotenuse<T: Real>(x: T, y: T) -> T {
         return (x * x + y * y).sqrt();
     }
     let (most, least) = if x > y { (x, y) } else { (y, x) };
-    if !(most > T::ZERO) {
+    if most.partial_cmp(&T::ZERO) != Some(std::cmp::Ordering::Greater) {
         return most;
     }
     let ratio = least / most;
