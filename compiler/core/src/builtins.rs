@@ -303,8 +303,8 @@ pub fn is_layout(name: &str) -> bool {
 
 /// The files of the standard library, `std.NAME`.
 pub const LIBRARY: &[&str] = &[
-    "nn", "optim", "parallel", "data", "metrics", "stats", "init", "plot", "tokens", "scaling", "onnx", "calls", "args",
-    "profile",
+    "nn", "optim", "parallel", "data", "metrics", "stats", "init", "plot", "tokens", "scaling", "onnx", "calls",
+    "args", "profile",
 ];
 
 /// The built-in modules.

@@ -68,7 +68,16 @@ pub fn atanh(w: &mut Writer, x: Val) -> Val {
 /// The cube root, odd: a polynomial on three binades, and two of Halley's steps.
 pub fn cbrt(w: &mut Writer, x: Val) -> Val {
     /// The cube root in (m − mid)/half on 0.7 ≤ m ≤ 4√2 (2⁻¹²).
-    const CBRT: [f64; 8] = [1.4703904182212595, 0.3818193491232048, -0.10218803047347537, 0.04720509453209135, -0.009814897918177617, -0.0002614474698651205, -0.023400419725302882, 0.018127749970840105];
+    const CBRT: [f64; 8] = [
+        1.4703904182212595,
+        0.3818193491232048,
+        -0.10218803047347537,
+        0.04720509453209135,
+        -0.009814897918177617,
+        -0.0002614474698651205,
+        -0.023400419725302882,
+        0.018127749970840105,
+    ];
     const MID: f64 = (0.7 + 4.0 * std::f64::consts::SQRT_2) / 2.0;
     const HALF: f64 = (4.0 * std::f64::consts::SQRT_2 - 0.7) / 2.0;
     /// Adding this rounds to an integer, which the low bits then hold.

@@ -275,7 +275,11 @@ fn two_operands_in_f32() {
                 continue;
             }
             let error = ulps32(want, got);
-            assert!(error <= op.ulps(Kind::F32).max(0.5), "{}({x:e}, {y:e}) = {got:e}, not {want:e}: {error} ulps", op.name());
+            assert!(
+                error <= op.ulps(Kind::F32).max(0.5),
+                "{}({x:e}, {y:e}) = {got:e}, not {want:e}: {error} ulps",
+                op.name()
+            );
             if want == 0.0 && !division && !matches!(op, MapOp::maximum | MapOp::minimum) {
                 assert_eq!(got.is_sign_negative(), want.is_sign_negative(), "{}({x:e}, {y:e})", op.name());
             }

@@ -79,7 +79,11 @@ fn exact_of(name: &str, p: &[f64], x: f64) -> f64 {
         "random.truncated_normal" => {
             let (low, high) = (of(MapOp::ndtr, &[p[0]]), of(MapOp::ndtr, &[p[1]]));
             let (up, down) = (of(MapOp::ndtr, &[-p[0]]), of(MapOp::ndtr, &[-p[1]]));
-            if p[0] > 0.0 { (up - of(MapOp::ndtr, &[-x])) / (up - down) } else { (of(MapOp::ndtr, &[x]) - low) / (high - low) }
+            if p[0] > 0.0 {
+                (up - of(MapOp::ndtr, &[-x])) / (up - down)
+            } else {
+                (of(MapOp::ndtr, &[x]) - low) / (high - low)
+            }
         }
         "random.t" if p[0] == 1.0 => 0.5 + x.atan() / std::f64::consts::PI,
         "random.t" => {
