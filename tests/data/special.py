@@ -94,10 +94,19 @@ BINARY = {
     "xlogy": (lambda a, b: a * mp.log(b), list(zip(near, positive))),
     "xlog1py": (lambda a, b: a * mp.log1p(mp.mpf(b)), list(zip(near, positive))),
 }
+def beta_by_parameter(a, b, x):
+    with mp.workdps(80):
+        return mp.diff(lambda p: mp.betainc(p, b, 0, x, regularized=True), a)
+
+
 TERNARY = {
     "betainc": (
         lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
         [(a, b, x) for a, b in zip(spread(1e-2, 300, 40), spread(1e-2, 300, 40)) for x in [rng.random(), min(0.99, a / (a + b) * rng.uniform(0.5, 1.5))]],
+    ),
+    "betainc_da": (
+        beta_by_parameter,
+        [(a, b, x) for a, b in zip(spread(1e-1, 50, 20), spread(1e-1, 50, 20)) for x in [rng.random(), a / (a + b)]],
     ),
     "betainc_dx": (beta_density, [(a, b, x) for a, b in zip(spread(1e-2, 1e3), spread(1e-2, 1e3)) for x in [rng.random(), a / (a + b)]]),
 }  # fmt: skip

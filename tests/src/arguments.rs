@@ -216,7 +216,10 @@ impl<'b> Call<'b> {
                 let ids = self.positions(&[self.size], rows, true);
                 vec![ids, self.tensor(&[rows, width])]
             }
-            "take" if n > 0 => vec![self.tensor(&shape), self.positions(&[7], n, true), Arg::Int(axis)],
+            "take" => {
+                let count = if n > 0 { 7 } else { 0 };
+                vec![self.tensor(&shape), self.positions(&[count], n.max(1), true), Arg::Int(axis)]
+            }
             "one_hot" => vec![self.positions(&shape, 5, false), Arg::Int(5), Arg::DType(self.dtype)],
             "gather" if n > 0 => vec![self.tensor(&shape), Arg::Int(axis), self.positions(&shape, n, true)],
             "take_along_axis" if n > 0 => vec![self.tensor(&shape), self.positions(&shape, n, true), Arg::Int(axis)],

@@ -198,6 +198,7 @@ fn elementwise_functions_have_their_derivatives() {
             MapOp::gamma | MapOp::lgamma | MapOp::digamma | MapOp::polygamma | MapOp::betaln | MapOp::xlogy => {
                 &[(0.3, 2.5)]
             }
+            MapOp::betainc | MapOp::betainc_da | MapOp::betainc_dx => &[(0.2, 0.9)],
             MapOp::gammainc | MapOp::gammaincc | MapOp::gammainc_da | MapOp::gammainc_dx => &[(0.3, 3.5), (13.0, 17.0)],
             MapOp::r#mod => &[(5.1, 5.7)],
             _ => &[(0.2, 0.9), (-2.0, -0.3)],
@@ -205,9 +206,9 @@ fn elementwise_functions_have_their_derivatives() {
         for &range in ranges {
             let arity = op.def().arity;
             let condition = op == MapOp::r#where;
-            // The first operand counts as a constant.
-            let second_only = matches!(op, MapOp::polygamma | MapOp::gammainc_da);
-            let count = if second_only {
+            // The others count as constants.
+            let last_only = matches!(op, MapOp::polygamma | MapOp::gammainc_da | MapOp::betainc_da);
+            let count = if last_only {
                 1
             } else if condition {
                 2
@@ -215,9 +216,10 @@ fn elementwise_functions_have_their_derivatives() {
                 arity
             };
             let build = |w: &mut Writer, x: &[Id]| {
-                if second_only {
+                if last_only {
                     let first = expand::like(w, x[0], 2.0);
-                    return expand::map(w, op, &[first, x[0]]);
+                    let operands = [first, first, x[0]];
+                    return expand::map(w, op, &operands[3 - arity..]);
                 }
                 if !condition {
                     return expand::map(w, op, x);

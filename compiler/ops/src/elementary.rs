@@ -8,19 +8,20 @@
 //!
 //! Functions here take the operand in F32 or F64 and write code for its kind.
 
-pub mod bessel;
-pub mod divide;
 mod dual;
+pub mod divide;
 pub mod exp;
 pub mod erf;
-pub mod gamma;
-pub mod gammainc;
 pub mod hypot;
-pub mod inverse;
 pub mod log;
-pub mod normal;
 pub mod pow;
 pub mod trig;
+pub mod inverse;
+pub mod bessel;
+pub mod normal;
+pub mod gamma;
+pub mod gammainc;
+pub mod betainc;
 
 use crate::scalar::{Kind, Val, Writer};
 

@@ -150,6 +150,9 @@ impl MapOp {
                 | digamma
                 | polygamma
                 | betaln
+                | betainc
+                | betainc_da
+                | betainc_dx
                 | gammainc
                 | gammaincc
                 | gammainc_da
@@ -277,6 +280,9 @@ table! {
     digamma digamma;
     polygamma polygamma;
     betaln betaln;
+    betainc betainc;
+    betainc_da betainc_da;
+    betainc_dx betainc_dx;
     gammainc gammainc;
     gammaincc gammaincc;
     gammainc_da gammainc_da;

@@ -142,6 +142,9 @@ numbers! {
     math_cosh(F64) F64, None, Map(MapOp::cosh), "math.cosh({a})";
     math_tanh(F64) F64, None, Map(MapOp::tanh), "math.tanh({a})";
     math_erf(F64) F64, None, Map(MapOp::erf), "math.erf({a})";
+    math_erfc(F64) F64, None, Map(MapOp::erfc), "math.erfc({a})";
+    math_asinh(F64) F64, None, Map(MapOp::asinh), "math.asinh({a})";
+    math_cbrt(F64) F64, None, Map(MapOp::cbrt), "math.cbrt({a})";
     math_atan2(F64, F64) F64, None, Map(MapOp::atan2), "math.atan2({a}, {b})";
     math_pow(F64, F64) F64, Some(Check::MathPow), Map(MapOp::pow), "math.pow({a}, {b})";
     math_hypot(F64, F64) F64, None, Map(MapOp::hypot), "math.hypot({a}, {b})";

@@ -11,6 +11,8 @@ use tessera_ops::scalar_eval::{Lane, eval};
 const OWN_ULPS: f64 = 2.0;
 /// The same where an exponential of up to 745 multiplies an error in its argument.
 const OWN_ULPS_OF_EXPONENTIALS: f64 = 4096.0;
+/// The same of the series of the error function here.
+const OWN_ULPS_OF_ERF: f64 = 7.0;
 /// Width of an argument's range from which a periodic function is not followed.
 const WIDE: f64 = 0.1;
 /// Quotients whose whole part f64 does not hold.
@@ -139,6 +141,7 @@ fn rounded(op: MapOp, dtype: DType, lo: f64, hi: f64) -> Value {
             MapOp::sigmoid | MapOp::silu | MapOp::softplus | MapOp::log_sigmoid | MapOp::gelu | MapOp::gelu_tanh => {
                 OWN_ULPS_OF_EXPONENTIALS
             }
+            MapOp::erf => OWN_ULPS_OF_ERF,
             _ => OWN_ULPS,
         };
         let off = |x: f64| (ulps + own) * compute.ulp(x);

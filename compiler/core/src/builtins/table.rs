@@ -166,6 +166,12 @@ host_functions! {
         "The hyperbolic tangent.";
     math_erf "math.erf" (x: Float) Float, Certain, Number(N::math_erf), As(T::Number),
         "The error function.";
+    math_erfc "math.erfc" (x: Float) Float, Certain, Number(N::math_erfc), As(T::Number),
+        "One minus the error function, with the digits of its tail.";
+    math_asinh "math.asinh" (x: Float) Float, Certain, Number(N::math_asinh), As(T::Number),
+        "The inverse hyperbolic sine.";
+    math_cbrt "math.cbrt" (x: Float) Float, Certain, Number(N::math_cbrt), As(T::Number),
+        "The cube root.";
     math_pow "math.pow" (x: Float, y: Float) Float, Pure, Number(N::math_pow), As(T::Number),
         "x to the power y.";
     math_hypot "math.hypot" (x: Float, y: Float) Float, Certain, Number(N::math_hypot), As(T::Number),

@@ -204,6 +204,8 @@ pub(super) fn log_gamma_1p(w: &mut Writer, a: Val) -> Val {
     let r = w.horner(below, &LGAMMA_1_3);
     let factor = w.mul(a, below);
     let small = w.mul(factor, r);
+    // 0 at 1, and not −0.
+    let small = w.add_c(small, 0.0);
     let x = w.add_c(a, 1.0);
     let t = middle_variable(w, x);
     let middle = w.horner(t, &LGAMMA_3_8);
@@ -282,6 +284,18 @@ fn digamma_from_1(w: &mut Writer, x: Val) -> Val {
     let is_large = w.cmp_c(Cmp::Ge, x, 8.0);
     let y = w.select(is_large, large, middle);
     w.select(is_small, small, y)
+}
+
+/// `ψ(x)` for x > 0, by `ψ(x) = ψ(1 + x) − 1/x` below 1.
+pub(super) fn digamma_positive(w: &mut Writer, x: Val) -> Val {
+    let next = w.add_c(x, 1.0);
+    let small = w.cmp_c(Cmp::Lt, x, 1.0);
+    let argument = w.select(small, next, x);
+    let y = digamma_from_1(w, argument);
+    let one = w.f(1.0, x);
+    let inverse = w.div(one, x);
+    let shifted = w.sub(y, inverse);
+    w.select(small, shifted, y)
 }
 
 /// `ψ(1 + a)` for a ≥ 0.

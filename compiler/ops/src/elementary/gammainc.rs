@@ -334,22 +334,8 @@ fn exponent_small(w: &mut Writer, a: Dual, x: Val) -> (Dual, Dual) {
 fn phi(w: &mut Writer, a: Dual, x: Val) -> (Dual, Dual) {
     let d = Dual::constant(x).sub(w, a);
     let mu = d.div(w, a);
-    // μ − 2s = μ s for s = μ/(2 + μ), so that nothing is lost near 0.
-    let below = w.add_c(mu.v, 2.0);
-    let s = w.div(mu.v, below);
-    let z = w.mul(s, s);
-    let minus_one = w.f(-1.0, z);
-    let t = w.fma_c(z, 1.0 / 0.06, minus_one);
-    let p = w.horner(t, &ATANH_WIDE);
-    let back = w.neg(z);
-    let near = w.fma(back, p, mu.v);
-    let near = w.mul(s, near);
     let ratio = w.div(x, a.v);
-    let ln = log(w, ratio);
-    let far = w.sub(mu.v, ln);
-    let (above, under) = (w.cmp_c(Cmp::Gt, mu.v, -0.5), w.cmp_c(Cmp::Lt, mu.v, 1.0));
-    let is_near = w.both(above, under);
-    let v = w.select(is_near, near, far);
+    let v = phi_of(w, mu.v, ratio);
     // dφ/da = −μ/a.
     let d = a.d.map(|d| {
         let quotient = w.div(mu.v, a.v);
@@ -357,6 +343,25 @@ fn phi(w: &mut Writer, a: Dual, x: Val) -> (Dual, Dual) {
         w.mul(minus, d)
     });
     (Dual { v, d }, mu)
+}
+
+/// `μ − ln(1 + μ)`, where `ratio` is `1 + μ`.
+pub(super) fn phi_of(w: &mut Writer, mu: Val, ratio: Val) -> Val {
+    // μ − 2s = μ s for s = μ/(2 + μ), so that nothing is lost near 0.
+    let below = w.add_c(mu, 2.0);
+    let s = w.div(mu, below);
+    let z = w.mul(s, s);
+    let minus_one = w.f(-1.0, z);
+    let t = w.fma_c(z, 1.0 / 0.06, minus_one);
+    let p = w.horner(t, &ATANH_WIDE);
+    let back = w.neg(z);
+    let near = w.fma(back, p, mu);
+    let near = w.mul(s, near);
+    let ln = log(w, ratio);
+    let far = w.sub(mu, ln);
+    let (above, under) = (w.cmp_c(Cmp::Gt, mu, -0.5), w.cmp_c(Cmp::Lt, mu, 1.0));
+    let is_near = w.both(above, under);
+    w.select(is_near, near, far)
 }
 
 fn exp_dual(w: &mut Writer, x: Dual) -> Dual {

@@ -27,7 +27,7 @@ fn size(op: MapOp, x: &[f64], exact: f64) -> f64 {
         MapOp::logaddexp => exact.abs().max(x[0].abs()).max(x[1].abs()),
         MapOp::betaln => exact.abs().max(1.0),
         // The derivative changes its sign.
-        MapOp::gammainc_da => exact.abs().max(1e-3),
+        MapOp::gammainc_da | MapOp::betainc_da => exact.abs().max(1e-3),
         _ => exact,
     }
 }

@@ -4,10 +4,10 @@
 //! device, mesh and thread count; element `i` of `n` that needs two words takes `i` and `n + i`. A key is used
 //! once: [`SPLIT`] makes new ones.
 
-mod continuous;
-mod counts;
-mod gamma;
 mod parameters;
+mod continuous;
+mod gamma;
+mod counts;
 mod weights;
 
 pub use continuous::{CAUCHY, EXPONENTIAL, GUMBEL, LAPLACE, LOGISTIC, RADEMACHER, TRUNCATED_NORMAL};
@@ -364,7 +364,7 @@ fn infer_bernoulli(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     }
     let shape = rule::shape(args, 2)?;
     if let Operand::Tensor(t) = p {
-        rule::broadcast_to(cx, t, &shape, 2)?;
+        parameters::fits(cx, t, 1, &shape, 2)?;
     }
     rule::one(shape, Some(DType::Bool))
 }

@@ -253,23 +253,58 @@ fn atanh(b: &mut dyn Build, [x, y]: Parts) -> Parts {
     [expand::map(b, MapOp::copysign, &[size, x]), expand::binary_const(b, MapOp::mul, angle, 0.5)]
 }
 
-/// `e^(y ln x)`; 1 to every base for the exponent 0, and 0 to a power with a positive real part is 0.
+/// Bits of the integers that [`pow`] takes as exponents of products.
+const BITS: i32 = 6;
+
+/// `x` to a power whose exponent is an integer below 2⁶ in size, by squares; of other exponents anything.
+fn by_squares(b: &mut dyn Build, x: Parts, exponent: Id) -> Parts {
+    let mut left = expand::unary(b, MapOp::abs, exponent);
+    let (mut result, mut square) = (number(b, x, 1.0), x);
+    for _ in 0..BITS {
+        let half = expand::binary_const(b, MapOp::mul, left, 0.5);
+        let whole = expand::unary(b, MapOp::floor, half);
+        let odd = expand::map(b, MapOp::ne, &[half, whole]);
+        let times = product(b, result, square);
+        result = std::array::from_fn(|i| expand::select(b, odd, times[i], result[i]));
+        square = product(b, square, square);
+        left = whole;
+    }
+    let one = number(b, x, 1.0);
+    let inverse = quotient(b, one, result);
+    let zero = expand::like(b, exponent, 0.0);
+    let below = expand::map(b, MapOp::lt, &[exponent, zero]);
+    std::array::from_fn(|i| expand::select(b, below, inverse[i], result[i]))
+}
+
+/// `e^(y ln x)`, and a product for a small integer `y`; 1 to every base for the exponent 0, and of 0 to others 0 if the
+/// real part is positive, else NaN.
 fn pow(b: &mut dyn Build, x: Parts, y: Parts) -> Parts {
-    let ln = log(b, x);
-    let exponent = product(b, y, ln);
-    let power = exp(b, exponent);
+    let (zero, one) = (expand::like(b, x[0], 0.0), number(b, x, 1.0));
     let is = |b: &mut dyn Build, v: Parts| {
-        let zero = expand::like(b, v[0], 0.0);
         let [re, im] = v.map(|part| expand::map(b, MapOp::eq, &[part, zero]));
         expand::map(b, MapOp::logical_and, &[re, im])
     };
     let (origin, none) = (is(b, x), is(b, y));
-    let zero = expand::like(b, x[0], 0.0);
+    let whole = expand::unary(b, MapOp::round, y[0]);
+    let (integral, real) = (expand::map(b, MapOp::eq, &[whole, y[0]]), expand::map(b, MapOp::eq, &[y[1], zero]));
+    let (size, limit) = (expand::unary(b, MapOp::abs, y[0]), expand::like(b, y[0], f64::from(1 << BITS)));
+    let small = expand::map(b, MapOp::lt, &[size, limit]);
+    let small = expand::map(b, MapOp::logical_and, &[small, integral]);
+    let is_product = expand::map(b, MapOp::logical_and, &[small, real]);
+    // Each way gets 1 where it does not count: else its derivative there might be infinite, and 0 times that NaN.
+    let base: Parts = std::array::from_fn(|i| expand::select(b, is_product, x[i], one[i]));
+    let by_squares = by_squares(b, base, y[0]);
+    let elsewhere = expand::map(b, MapOp::logical_or, &[is_product, origin]);
+    let base: Parts = std::array::from_fn(|i| expand::select(b, elsewhere, one[i], x[i]));
+    let ln = log(b, base);
+    let exponent = product(b, y, ln);
+    let power = exp(b, exponent);
     let rises = expand::map(b, MapOp::gt, &[y[0], zero]);
-    let vanishes = expand::map(b, MapOp::logical_and, &[origin, rises]);
-    let one = number(b, x, 1.0);
+    let nan = expand::like(b, x[0], f64::NAN);
+    let at_origin = expand::select(b, rises, zero, nan);
     std::array::from_fn(|i| {
-        let part = expand::select(b, vanishes, zero, power[i]);
+        let part = expand::select(b, origin, at_origin, power[i]);
+        let part = expand::select(b, is_product, by_squares[i], part);
         expand::select(b, none, one[i], part)
     })
 }

@@ -199,12 +199,12 @@ pub const GAMMA: Row = Row::new(
     |call| lower_gamma(call, Gives::Number),
 )
 .known_as(&["random.standard_gamma", "random.gammavariate"])
-.doc(
+.doc(concat!(
     "Gamma numbers of the shape `a`, a number or a tensor that broadcasts to `shape` (by default its own), with scale 1.\n\n\
      By Marsaglia and Tsang's method (2000) with four proposals, of which the first accepted one counts: off by less than \
-     one part in 10⁶. Differentiable by `a` (implicit reparameterization). NaN where `a` is negative.\n\n\
-     ```tessera\nrandom.gamma(key, 2.5, (1000,)) / rate\n```",
-);
+     one part in 10⁶. Differentiable by `a` (implicit reparameterization). NaN where `a` is negative.\n\n",
+    "```tessera\nrandom.gamma(key, 2.5, (1000,)) / rate\n```",
+));
 
 pub const LOGGAMMA: Row = Row::new(
     "random.loggamma",
@@ -312,7 +312,7 @@ fn infer_dirichlet(cx: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
         false => {
             let mut shape = rule::shape(args, 2)?;
             shape.extend(alpha.shape.last().cloned());
-            rule::broadcast_to(cx, alpha, &shape, 2)?;
+            parameters::fits(cx, alpha, 1, &shape, 2)?;
             shape
         }
     };

@@ -20,12 +20,24 @@ pub fn shape(cx: &mut InferCx, args: &[SymArg], at: &[usize], shape_at: usize) -
         return rule::broadcast_all(cx, &operands);
     }
     let shape = rule::shape(args, shape_at)?;
-    for (_, operand) in &operands {
+    for (i, operand) in &operands {
         if let Operand::Tensor(t) = operand {
-            rule::broadcast_to(cx, t, &shape, shape_at)?;
+            fits(cx, t, *i, &shape, shape_at)?;
         }
     }
     Ok(shape)
+}
+
+/// Checks that the tensor at parameter `i` broadcasts to the shape of the draw.
+///
+/// # Errors
+/// E0203 where it does not.
+pub fn fits(cx: &mut InferCx, t: &TensorType, i: usize, shape: &[Size], shape_at: usize) -> Result<(), OpError> {
+    rule::broadcast_to(cx, t, shape, shape_at).map_err(|mut e| {
+        // The rule blames the first parameter, which is the key.
+        e.args.iter_mut().filter(|(at, _)| *at == 0).for_each(|(at, _)| *at = i);
+        e
+    })
 }
 
 fn operands<'a>(args: &'a [SymArg], at: &[usize]) -> Result<Vec<(usize, Operand<'a>)>, OpError> {
