@@ -14,7 +14,7 @@ mod guarded;
 mod until;
 mod collectives;
 
-pub use derivatives::as_graph;
+pub use derivatives::{as_graph, of_whole};
 
 use std::sync::Arc;
 use tessera_base::{Span, bug};

@@ -4,9 +4,9 @@ mod products;
 mod rows;
 mod scan;
 
-pub use scan::active_inputs;
+pub use scan::{ANY_NUMBER, active_inputs};
 
-use crate::batch::as_graph;
+use crate::batch::{as_graph, of_whole};
 use crate::copies::copy_into;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -217,14 +217,18 @@ impl<'g> Reverse<'g> {
                 self.inlined(part, graph, &cotangents);
                 Ok(())
             }
-            Rule::Many(many) => {
-                if let Some(graph) = as_graph(many) {
-                    self.inlined(part, &graph, &cotangents);
-                }
-                Ok(())
-            }
+            Rule::Whole(graph) => self.inlined_if(part, of_whole(graph), &cotangents),
+            Rule::Many(many) => self.inlined_if(part, as_graph(many), &cotangents),
             Rule::Again(from, end) => self.again(part, *from, *end, &cotangents),
         }
+    }
+
+    /// A derivative in a graph, where there is one: what has none is a loop in it.
+    fn inlined_if(&mut self, part: &Part, graph: Option<Graph>, cotangents: &[Option<NodeId>]) -> Result<(), Blocked> {
+        let node = part.outputs.first().copied().unwrap_or(NodeId(0));
+        let graph = graph.ok_or(Blocked { node, why: ANY_NUMBER })?;
+        self.inlined(part, &graph, cotangents);
+        Ok(())
     }
 
     /// A derivative that the program gives.

@@ -214,8 +214,8 @@ impl Flow {
 
     pub fn name(self) -> &'static str {
         match self {
-            Flow::Cond => "cond",
-            Flow::While => "while",
+            Flow::Cond => "choice",
+            Flow::While => "while_loop",
         }
     }
 

@@ -168,7 +168,7 @@ impl Machine<'_> {
         let at = if s.span.is_none() { span } else { s.span };
         match s.error.refused {
             Some(r) => self.fault(refused(r.check, r.operands), at),
-            None => self.fault(Fault::new(703, s.error.message), at),
+            None => self.fault(Fault::new(s.error.code, s.error.message), at),
         }
     }
 

@@ -282,7 +282,8 @@ impl Emitter<'_> {
         let one = key.iter().all(|k| self.kernel.ty(*k).lanes == 1);
         if one && whole && lanes > 1 && at.stride(LANE) == Some(1) && self.b.group.is_none() {
             let skipped = first.constant.rem_euclid(random_words::WORDS);
-            let block = self.b.lshr(self.index(&first.offset(-skipped), 1)?, self.b.i64(2));
+            // Lanes before the first word are of blocks before the first: those behind count on from there.
+            let block = self.b.ashr(self.index(&first.offset(-skipped), 1)?, self.b.i64(2));
             let key = [self.value(key[0])?, self.value(key[1])?];
             return Ok(random_words::neighbours(&self.b, key, block, skipped as u32, lanes));
         }

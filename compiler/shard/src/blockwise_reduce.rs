@@ -99,9 +99,13 @@ impl Split<'_> {
         let x = expand::reshape(b, x, &shape);
         let blocks: Vec<u64> = (0..shape.len()).filter(|d| !inner.contains(d)).map(|d| shape[d]).collect();
         let (dtype, shape) = (self.node.ty.dtype, self.node.ty.shape.clone());
-        // Sums of floats are rounded once.
+        // Sums of floats are rounded once, and what is largest is so before it is another type.
         let floats = !self.is_exact();
-        let between = if floats { self.x.dtype.accumulator() } else { dtype };
+        let between = match self.kind {
+            Reduction::Max | Reduction::Min => self.x.dtype,
+            _ if floats => self.x.dtype.accumulator(),
+            _ => dtype,
+        };
         let x = if floats { expand::cast(b, x, between) } else { x };
         let found = b.push(Prim::Reduce { kind: self.kind, axes: inner }, &[x], blocks, between);
         if !self.is_exact() {

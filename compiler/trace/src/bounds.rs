@@ -65,7 +65,9 @@ impl Tracer<'_> {
         // What a turn adds to it.
         if let Some((least, most)) = self.growth(level, after, inside, DEPTH_MAX) {
             let turns = i128::from(trips);
-            let bound = |start: i64, step: i128| i64::try_from(i128::from(start) + turns.saturating_mul(step)).ok();
+            let bound = |start: i64, step: i128| {
+                i64::try_from(i128::from(start).saturating_add(turns.saturating_mul(step))).ok()
+            };
             return match (bound(low, least.min(0)), bound(high, most.max(0))) {
                 (Some(a), Some(b)) => Range::Int(a, b),
                 _ => Range::Unknown,

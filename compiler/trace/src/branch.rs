@@ -16,8 +16,8 @@ use super::{R, Tracer};
 use tessera_base::{Code, DType, Span};
 use tessera_core::ir::*;
 use tessera_core::live::{Live, Targets, before_each};
-use tessera_core::walk::Var;
-use tessera_ir::graph::NodeId;
+use tessera_core::walk::{Var, each_expr};
+use tessera_ir::graph::{NodeId, Policy};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};
@@ -26,17 +26,19 @@ use tessera_ops::surface::{Build, Id, expand};
 pub enum Rest<'a> {
     /// The end of a function.
     Function,
-    /// The end of a turn of a loop.
-    Turn,
+    /// The end of a turn of a loop, and the variables that another one reads, where that is known.
+    Turn(Option<&'a Live>),
     After(&'a [TStmt], &'a Rest<'a>),
+    /// Behind a `with`, where policy and directives are those around it.
+    Around(Policy, Option<u32>, &'a Rest<'a>),
 }
 
 impl Rest<'_> {
     fn is_of_function(&self) -> bool {
         match self {
             Rest::Function => true,
-            Rest::Turn => false,
-            Rest::After(_, outer) => outer.is_of_function(),
+            Rest::Turn(_) => false,
+            Rest::After(_, outer) | Rest::Around(.., outer) => outer.is_of_function(),
         }
     }
 
@@ -44,14 +46,25 @@ impl Rest<'_> {
     fn live(&self) -> Option<Live> {
         match self {
             Rest::Function => Some(Live::new()),
-            Rest::Turn => None,
+            Rest::Turn(live) => live.cloned(),
+            Rest::Around(.., outer) => outer.live(),
             Rest::After(stmts, outer) => before_each(stmts, &outer.live()?, &Targets::default()).into_iter().next(),
+        }
+    }
+
+    /// The lists of statements, in their order.
+    fn lists(&self) -> Vec<&[TStmt]> {
+        match self {
+            Rest::Function | Rest::Turn(_) => vec![],
+            Rest::Around(.., outer) => outer.lists(),
+            Rest::After(stmts, outer) => std::iter::once(*stmts).chain(outer.lists()).collect(),
         }
     }
 
     fn sets(&self) -> Live {
         match self {
-            Rest::Function | Rest::Turn => Live::new(),
+            Rest::Function | Rest::Turn(_) => Live::new(),
+            Rest::Around(.., outer) => outer.sets(),
             Rest::After(stmts, outer) => set_in(stmts).into_iter().chain(outer.sets()).collect(),
         }
     }
@@ -68,6 +81,44 @@ fn leaves(stmts: &[TStmt]) -> bool {
     })
 }
 
+/// The variables that are set on every way through lists of statements, one behind the other, to where it ends or leaves a turn.
+fn surely_set(lists: &[&[TStmt]]) -> Live {
+    let (mut here, mut left) = (Some(Live::new()), None);
+    for list in lists {
+        set_on_ways(list, &mut here, &mut left);
+    }
+    meet(here, left).unwrap_or_default()
+}
+
+/// Goes on from `here`, what is set so far on the ways that get here; what is set on ways that leave is added to `left`.
+fn set_on_ways(stmts: &[TStmt], here: &mut Option<Live>, left: &mut Option<Live>) {
+    for s in stmts {
+        let Some(set) = here else { return };
+        match s {
+            TStmt::Set(l, _) => drop(set.insert(Var::Local(*l))),
+            TStmt::SetGlobal(g, _) => drop(set.insert(Var::Global(*g))),
+            TStmt::If { then, otherwise, .. } => {
+                let mut other = here.clone();
+                set_on_ways(then, here, left);
+                set_on_ways(otherwise, &mut other, left);
+                *here = meet(here.take(), other);
+            }
+            TStmt::WithPolicy { body, .. } | TStmt::WithHints { body, .. } => set_on_ways(body, here, left),
+            TStmt::Break | TStmt::Continue => *left = meet(left.take(), here.take()),
+            TStmt::Return(_) => *here = None,
+            _ => {}
+        }
+    }
+}
+
+/// What two ways have in common, of those that there are.
+fn meet(a: Option<Live>, b: Option<Live>) -> Option<Live> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.intersection(&b).copied().collect()),
+        (a, b) => a.or(b),
+    }
+}
+
 fn returns(stmts: &[TStmt]) -> bool {
     stmts.iter().any(|s| match s {
         TStmt::Return(_) => true,
@@ -79,6 +130,15 @@ fn returns(stmts: &[TStmt]) -> bool {
 }
 
 impl Tracer<'_> {
+    /// The value of a condition that is computed, where tensor code branches on it. A loop that goes by its position is not kept a
+    /// loop for that: written out, each turn knows it.
+    pub(super) fn by_tensors(&self, truth: &Scalar, test: &TExpr) -> Option<Tensor> {
+        let Scalar::Node(_, value) = truth else { return None };
+        let mut of_tensors = false;
+        each_expr(test, &mut |e| of_tensors |= e.ty.is_tensor());
+        (of_tensors || self.rolling == 0).then_some(*value)
+    }
+
     /// `if` whose condition is computed.
     pub(super) fn branch(&mut self, test: Tensor, sides: [&[TStmt]; 2], rest: Option<&Rest>, span: Span) -> R<Flow> {
         let test = Id(self.node(test).0);
@@ -109,9 +169,14 @@ impl Tracer<'_> {
             })?;
             return Ok(Flow::Return(value));
         }
-        let mut set: Live = sides.iter().flat_map(|s| set_in(s)).chain(rest.sets()).collect();
-        set.retain(|v| self.has(*v));
-        let variables: Vec<Var> = set.into_iter().collect();
+        // What had no value before has one behind both sides, or is no variable of the turn's end.
+        let certain = sides.map(|side| {
+            let lists: Vec<&[TStmt]> = std::iter::once(side).chain(rest.lists()).collect();
+            surely_set(&lists)
+        });
+        let set: Live = sides.iter().flat_map(|s| set_in(s)).chain(rest.sets()).collect();
+        let kept = |v: &Var| self.has(*v) || certain.iter().all(|c| c.contains(v));
+        let variables: Vec<Var> = set.into_iter().filter(kept).collect();
         let all = self.sides(test, span, &mut |t, at| {
             let flow = t.all_of(sides[at], rest)?;
             let goes_on = t.goes_on(flow, span)?;
@@ -125,30 +190,45 @@ impl Tracer<'_> {
     /// `while` whose condition is computed, or that is left where elements of tensors say so.
     pub(super) fn while_on_data(
         &mut self,
-        truth: Scalar,
+        mut truth: Scalar,
         (whole, test, body): (&TStmt, &TExpr, &[TStmt]),
         rest: Option<&Rest>,
         span: Span,
     ) -> R<Flow> {
+        // A variable that gets its first value in the loop has one behind it if there is a turn for sure: that is written out.
+        let is_sure = matches!(&truth, Scalar::Known(known) if known.truth());
+        if is_sure && self.gives_first(body, rest) {
+            let goes_on = self.turn_on_data(body, None, span)?;
+            truth = self.tested(goes_on, test, span)?;
+        }
         let variables = self.kept(whole, body, rest);
         let init = self.get_all(&variables, span)?;
         let goes_on = self.one_bool(&Value::Scalar(truth), span)?;
         let (frame, globals) = (self.frame().clone(), self.globals.clone());
-        let carry = self.looped_until(goes_on, init, UNBOUNDED, span, &mut |t, state| {
+        let read: Live = variables.iter().copied().collect();
+        let carry = self.looped_until(goes_on, init, UNBOUNDED, span, &mut |t, _, state| {
             (*t.frame(), t.globals) = (frame.clone(), globals.clone());
             t.set_all(&variables, &state);
-            // The condition is not looked at where the loop was left.
-            let goes_on = match t.turn_on_data(body, span)? {
-                Scalar::Node(_, left) => t.logic_on_data(left, true, test, span)?,
-                known if t.known_bool(&known, span)? => Value::Scalar(t.truth(test)?),
-                known => Value::Scalar(known),
-            };
-            Ok((t.one_bool(&goes_on, span)?, t.get_all(&variables, span)?))
+            let goes_on = t.turn_on_data(body, Some(&read), span)?;
+            let goes_on = t.tested(goes_on, test, span)?;
+            Ok((t.one_bool(&Value::Scalar(goes_on), span)?, t.get_all(&variables, span)?))
         })?;
         (*self.frame(), self.globals) = (frame, globals);
         let state = self.carried(carry, span)?;
         self.set_all(&variables, &state);
         Ok(Flow::Next)
+    }
+
+    /// The condition of a loop, which is not looked at where the loop was left.
+    fn tested(&mut self, goes_on: Scalar, test: &TExpr, span: Span) -> R<Scalar> {
+        match goes_on {
+            Scalar::Node(_, left) => match self.logic_on_data(left, true, test, span)? {
+                Value::Scalar(more) => Ok(more),
+                other => Err(self.broken(span, "a condition", &other)),
+            },
+            known if self.known_bool(&known, span)? => self.truth(test),
+            known => Ok(known),
+        }
     }
 
     /// `for` that is left where elements of tensors say so.
@@ -163,41 +243,44 @@ impl Tracer<'_> {
         if count == 0 {
             return Ok(Flow::Next);
         }
+        // As in `while_on_data`.
+        let (mut goes_on, mut before) = (Scalar::Known(Known::Bool(true)), 0);
+        if self.gives_first(body, rest) {
+            let zero = expand::full(&mut self.adder("range", span), &[], DType::I64, prim::Scalar::I(0));
+            let turn = NodeId(zero.0);
+            let element = self.item_of(turns, turn, span);
+            self.frame().insert(var, element);
+            (goes_on, before) = (self.turn_on_data(body, None, span)?, 1);
+        }
         let mut variables = self.kept(whole, body, rest);
         variables.retain(|v| *v != Var::Local(var));
         let init = self.get_all(&variables, span)?;
-        let init = Value::record(vec![Value::int(0), init]);
-        let goes_on = self.one_bool(&Value::bool(true), span)?;
+        let goes_on = self.one_bool(&Value::Scalar(goes_on), span)?;
         let (frame, globals) = (self.frame().clone(), self.globals.clone());
-        let carry = self.looped_until(goes_on, init, count, span, &mut |t, state| {
+        let read: Live = variables.iter().copied().collect();
+        let carry = self.looped_until(goes_on, init, count - before, span, &mut |t, turn, state| {
             (*t.frame(), t.globals) = (frame.clone(), globals.clone());
-            let (turn, values) = t.number_and(&state, span)?;
-            t.set_all(&variables, &values);
-            let turn = t.leaf_of(&Value::Scalar(turn), span)?;
-            t.level().set_range(turn, Range::Int(0, count as i64 - 1));
+            t.set_all(&variables, &state);
+            t.level().set_range(turn, Range::Int(0, (count - before) as i64 - 1));
+            let turn = match before {
+                0 => turn,
+                _ => NodeId(expand::binary_const(&mut t.adder("range", span), MapOp::add, Id(turn.0), before as f64).0),
+            };
             let element = t.item_of(turns, turn, span);
             t.frame().insert(var, element);
-            let goes_on = t.turn_on_data(body, span)?;
-            let goes_on = t.one_bool(&Value::Scalar(goes_on), span)?;
-            // It stays that of the last turn.
-            let mut b = t.adder("range", span);
-            let next = expand::binary_const(&mut b, MapOp::add, Id(turn.0), 1.0);
-            let next = expand::select(&mut b, goes_on, next, Id(turn.0));
-            let next = Value::Scalar(Scalar::Node(Kind::Int, t.tensor_id(next)));
-            Ok((goes_on, Value::record(vec![next, t.get_all(&variables, span)?])))
+            let goes_on = t.turn_on_data(body, Some(&read), span)?;
+            Ok((t.one_bool(&Value::Scalar(goes_on), span)?, t.get_all(&variables, span)?))
         })?;
         (*self.frame(), self.globals) = (frame, globals);
         let state = self.carried(carry, span)?;
-        let (turn, values) = self.number_and(&state, span)?;
-        self.set_all(&variables, &values);
-        // Behind the last turn it counts one too far, unless the loop was left.
-        let turn = Id(self.leaf_of(&Value::Scalar(turn), span)?.0);
-        let mut b = self.adder("range", span);
-        let last = expand::full(&mut b, &[], DType::I64, prim::Scalar::I(count as i64 - 1));
-        let turn = NodeId(expand::map(&mut b, MapOp::minimum, &[turn, last]).0);
-        let element = self.item_of(turns, turn, span);
-        self.frame().insert(var, element);
+        self.set_all(&variables, &state);
         Ok(Flow::Next)
+    }
+
+    /// Whether a loop gives variables their first value that are read behind it, or may be.
+    fn gives_first(&self, body: &[TStmt], rest: Option<&Rest>) -> bool {
+        let live = rest.and_then(Rest::live);
+        set_in(body).into_iter().any(|v| !self.has(v) && live.as_ref().is_none_or(|live| live.contains(&v)))
     }
 
     /// What a loop takes in a turn.
@@ -257,10 +340,17 @@ impl Tracer<'_> {
     /// The sides of a choice, the first (0) where the condition holds: each begins with the variables as they are.
     fn sides(&mut self, test: Id, span: Span, side: &mut dyn FnMut(&mut Self, usize) -> R<Value>) -> R<Value> {
         let (frame, globals) = (self.frame().clone(), self.globals.clone());
+        let (policy, kernel) = (self.policy, self.kernel);
+        // What one side tells of sizes is not of the other.
+        self.assert_loop();
         let value = self.joined(test, span, &mut |t, at| {
             (*t.frame(), t.globals) = (frame.clone(), globals.clone());
+            (t.policy, t.kernel) = (policy, kernel);
+            t.assert_turn();
             side(t, at)
         });
+        (self.policy, self.kernel) = (policy, kernel);
+        self.assert_loop_end();
         (*self.frame(), self.globals) = (frame, globals);
         value
     }
@@ -276,15 +366,20 @@ impl Tracer<'_> {
     fn behind(&mut self, rest: &Rest) -> R<Flow> {
         match rest {
             Rest::Function => Ok(Flow::Return(Value::None)),
-            Rest::Turn => Ok(Flow::Continue),
+            Rest::Turn(_) => Ok(Flow::Continue),
             Rest::After(stmts, outer) => self.all_of(stmts, outer),
+            Rest::Around(policy, kernel, outer) => {
+                (self.policy, self.kernel) = (*policy, *kernel);
+                self.behind(outer)
+            }
         }
     }
 
     /// A turn of a loop that ends by itself: whether it goes on.
-    fn turn_on_data(&mut self, body: &[TStmt], span: Span) -> R<Scalar> {
+    fn turn_on_data(&mut self, body: &[TStmt], read: Option<&Live>, span: Span) -> R<Scalar> {
         self.budget(span)?;
-        let flow = self.exec_in(body, Some(&Rest::Turn))?;
+        self.assert_turn();
+        let flow = self.exec_in(body, Some(&Rest::Turn(read)))?;
         self.goes_on(flow, span)
     }
 

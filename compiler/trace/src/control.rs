@@ -111,7 +111,7 @@ impl Tracer<'_> {
         let goes_on = self.turn_of(cond, [init.clone()], span)?;
         let goes_on = self.one_bool(&goes_on, span)?;
         let trips = max_steps.map_or(UNBOUNDED, |(n, _)| n as u64);
-        let looped = self.looped_until(goes_on, init, trips, span, &mut |t, state| {
+        let looped = self.looped_until(goes_on, init, trips, span, &mut |t, _, state| {
             let next = t.turn_of(body, [state], span)?;
             let goes_on = t.turn_of(cond, [next.clone()], span)?;
             Ok((t.one_bool(&goes_on, span)?, next))
@@ -128,7 +128,7 @@ impl Tracer<'_> {
         self.carried(looped, span)
     }
 
-    /// A loop that ends by itself: a turn gives whether there is another one, and the next state. Gives all that it carries: that,
+    /// A loop that ends by itself: a turn, of which it is said how many there were before, gives whether there is another one, and the next state. Gives all that it carries: that,
     /// the number of turns, the state.
     pub(super) fn looped_until(
         &mut self,
@@ -136,15 +136,16 @@ impl Tracer<'_> {
         init: Value,
         trips: u64,
         span: Span,
-        turn: &mut dyn FnMut(&mut Self, Value) -> R<(Id, Value)>,
+        turn: &mut dyn FnMut(&mut Self, NodeId, Value) -> R<(Id, Value)>,
     ) -> R<Value> {
         let begin = self.starting(goes_on, init, span);
         let over = Over { sequences: &[], positions: None, trips, until: true };
         let looped = self.looped(begin, over, span, &mut |t, _, carry| {
             let count = t.part(&carry, 1, span)?;
+            let count = t.leaf_of(&count, span)?;
             let state = t.carried(carry, span)?;
-            let (goes_on, next) = turn(t, state)?;
-            let count = Id(t.leaf_of(&count, span)?.0);
+            let (goes_on, next) = turn(t, count, state)?;
+            let count = Id(count.0);
             let count = expand::binary_const(&mut t.adder("while_loop", span), MapOp::add, count, 1.0);
             let [flag, count] = [goes_on, count].map(|id| Value::Tensor(t.tensor_id(id)));
             Ok((Value::record(vec![flag, count, next]), Value::record(vec![])))

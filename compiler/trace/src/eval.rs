@@ -63,8 +63,9 @@ impl Tracer<'_> {
                 Value::Scalar(self.apply(NumberOp::bool_not.into(), &[operand], span)?)
             }
             TKind::Logic { and, left, right } => {
-                let left = self.truth(left)?;
-                if let Scalar::Node(_, test) = left {
+                let test = left;
+                let left = self.truth(test)?;
+                if let Some(test) = self.by_tensors(&left, test) {
                     return self.logic_on_data(test, *and, right, span);
                 }
                 if self.known_bool(&left, span)? == *and {
@@ -78,8 +79,9 @@ impl Tracer<'_> {
                 Value::Scalar(self.compare(*op, &l, &r, span)?)
             }
             TKind::Cond { test, then, otherwise } => {
-                let test = self.truth(test)?;
-                if let Scalar::Node(_, test) = test {
+                let condition = test;
+                let test = self.truth(condition)?;
+                if let Some(test) = self.by_tensors(&test, condition) {
                     return self.choice_on_data(test, [then, otherwise], span);
                 }
                 let taken = if self.known_bool(&test, span)? { then } else { otherwise };

@@ -216,6 +216,8 @@ pub(crate) struct Tracer<'p> {
     warnings: Vec<Diagnostic>,
     /// Whether tracing stopped where elements of tensors decide whether a loop that is written out goes on.
     left_on_data: bool,
+    /// How many loops around this are tried as loops of the graph.
+    rolling: usize,
 }
 
 impl<'p> Tracer<'p> {
@@ -246,6 +248,7 @@ impl<'p> Tracer<'p> {
             assertions: None,
             warnings: vec![],
             left_on_data: false,
+            rolling: 0,
         }
     }
 

@@ -155,6 +155,7 @@ impl Tracer<'_> {
             Turns::Rows { .. } => None,
         };
         let over = Over { sequences: &[sequence], positions, trips: turns.count() - 1, until: false };
+        self.rolling += 1;
         let looped = self.looped(init, over, span, &mut |t, inputs, carry| {
             let inside = t.merged(&all, &taken, &carry);
             t.set_all(&variables, &inside);
@@ -171,7 +172,9 @@ impl Tracer<'_> {
             let after = t.get_all(&variables, span)?;
             stable = t.compare_leaves(&inside, &after, changed, span)?;
             Ok((t.chosen(&after, &taken), Value::record(vec![])))
-        })?;
+        });
+        self.rolling -= 1;
+        let looped = looped?;
         if !stable {
             return Ok(false);
         }

@@ -72,7 +72,7 @@ impl Tracer<'_> {
             TStmt::Mutate { place, change, span } => self.mutate(place, change, *span)?,
             TStmt::If { test, then, otherwise } => {
                 let truth = self.truth(test)?;
-                if let Scalar::Node(_, t) = truth {
+                if let Some(t) = self.by_tensors(&truth, test) {
                     return self.branch(t, [then, otherwise], rest, test.span);
                 }
                 let taken = if self.known_bool(&truth, test.span)? { then } else { otherwise };
@@ -118,13 +118,15 @@ impl Tracer<'_> {
             TStmt::Assert { test, message, span } => self.assert(test, message.as_ref(), *span)?,
             TStmt::WithPolicy { policy, body } => {
                 let outer = std::mem::replace(&mut self.policy, *policy);
-                let flow = self.exec(body);
+                let behind = rest.map(|rest| Rest::Around(outer, self.kernel, rest));
+                let flow = self.exec_in(body, behind.as_ref());
                 self.policy = outer;
                 return flow;
             }
             TStmt::WithHints { hints, body } => {
                 let outer = self.enter_directives(hints);
-                let flow = self.exec(body);
+                let behind = rest.map(|rest| Rest::Around(self.policy, outer, rest));
+                let flow = self.exec_in(body, behind.as_ref());
                 self.kernel = outer;
                 return flow;
             }
@@ -152,7 +154,7 @@ impl Tracer<'_> {
     ) -> R<Flow> {
         loop {
             let truth = self.truth(test)?;
-            if let Scalar::Node(..) = truth {
+            if self.by_tensors(&truth, test).is_some() {
                 return self.while_on_data(truth, (whole, test, body), rest, span);
             }
             if !self.known_bool(&truth, test.span)? {

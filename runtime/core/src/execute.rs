@@ -319,12 +319,14 @@ fn turns(l: &Loop, around: &Memory, device: &dyn Device) -> Result<(), PlanError
     };
     // What says before a turn whether there is one.
     let goes_on = |t: u64, left: &[Address]| -> Result<bool, PlanError> {
+        if !l.until {
+            return Ok(true);
+        }
         let (flag, mut there) = (input(0, t, left), [1]);
         // SAFETY: a bool is one byte, where the turn before left it or where it was given.
-        match (l.until, device.shares_host_memory()) {
-            (false, _) => {}
-            (true, true) => there[0] = unsafe { *flag.cast_const().cast::<u8>() },
-            (true, false) => {
+        match device.shares_host_memory() {
+            true => there[0] = unsafe { *flag },
+            false => {
                 device.settle().map_err(PlanError::Step)?;
                 unsafe { device.download(flag, &mut there) }?;
             }

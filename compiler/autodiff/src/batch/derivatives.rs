@@ -1,6 +1,7 @@
 //! What a graph states about its derivatives, for many values at once.
 
 use super::{Batch, along};
+use crate::reverse::pullback;
 use std::sync::Arc;
 use tessera_base::Span;
 use tessera_ir::graph::derivatives::{Kind, Many, Part, Rule};
@@ -33,13 +34,13 @@ impl Batch<'_, '_> {
         began.get(id.0 as usize).is_some_and(|&start| self.id(id) >= start)
     }
 
-    fn id(&self, id: NodeId) -> NodeId {
+    pub(super) fn id(&self, id: NodeId) -> NodeId {
         match self.l.value(id) {
             Value::Plain(x) | Value::Each(x) => NodeId(x.0),
         }
     }
 
-    fn kinds(&self, ids: &[NodeId]) -> Vec<Kind> {
+    pub(super) fn kinds(&self, ids: &[NodeId]) -> Vec<Kind> {
         let kind =
             |&id: &NodeId| Kind { ty: self.l.body.ty(id).clone(), each: matches!(self.l.value(id), Value::Each(_)) };
         ids.iter().map(kind).collect()
@@ -74,6 +75,7 @@ pub fn as_graph(many: &Many) -> Option<Graph> {
         Rule::Graph(graph) => Graph::clone(graph),
         Rule::Many(inner) => as_graph(inner)?,
         Rule::Steps(_) => steps(many)?,
+        Rule::Whole(graph) => of_whole(graph)?,
         Rule::Again(..) => return None,
     };
     let groups = [&many.inputs, &many.outputs, &many.outputs, &many.saved];
@@ -96,6 +98,27 @@ pub fn as_graph(many: &Many) -> Option<Graph> {
     }
     wide.outputs = outputs;
     Some(wide)
+}
+
+/// The derivative of a graph, in the form of [`Rule::Graph`]; `None` where it has none.
+pub fn of_whole(graph: &Graph) -> Option<Graph> {
+    let mut g = graph.clone();
+    let (inputs, outputs) = (g.inputs.len() as u32, std::mem::take(&mut g.outputs));
+    let wrt: Vec<NodeId> = (0..inputs)
+        .filter_map(|n| g.ids().find(|id| g.node(*id).prim == Prim::Input(n)))
+        .filter(|id| smooth(g.ty(*id).dtype))
+        .collect();
+    let types: Vec<NodeType> = outputs.iter().map(|&o| g.ty(o).unsharded()).collect();
+    for ty in &types {
+        add_input(&mut g, ty.clone());
+    }
+    let cotangents: Vec<NodeId> = types.into_iter().map(|ty| add_input(&mut g, ty)).collect();
+    let seeds: Vec<(NodeId, NodeId)> = outputs.into_iter().zip(cotangents).collect();
+    let made = pullback(&mut g, &seeds, &wrt).ok()?;
+    let mut w = Writer::new(&mut g, Policy::default());
+    let outputs = made.into_iter().zip(&wrt).map(|(c, &x)| c.unwrap_or_else(|| zeros_like(&mut w, x))).collect();
+    g.outputs = outputs;
+    Some(g)
 }
 
 /// The steps that an operator gives, in a graph of their own.

@@ -1,8 +1,8 @@
 //! The body of a loop that ends by itself, where it may be computed for values whose loop has ended.
 //!
 //! What they carry then is what ended their loop: a position may lie behind the last element, a number may be one that an operation
-//! has no value for, and a loop inside may never end. Where carry 0 is false positions are 0, checks see numbers that they hold
-//! for, and loops inside have no turn. What is computed then is thrown away.
+//! has no value for, a matrix may have no factors, and a loop inside may never end. Where carry 0 is false positions are 0, checks
+//! see numbers that they hold for, matrices are identities, and loops inside have no turn. What is computed then is thrown away.
 
 use std::collections::BTreeMap;
 use tessera_abi::check::Check;
@@ -22,7 +22,8 @@ pub fn guarded(body: &Graph) -> Graph {
 }
 
 fn has_to_be(prim: &Prim) -> bool {
-    matches!(prim, Prim::Check(_) | Prim::Scan { .. }) || !positions(prim, 3).is_empty()
+    matches!(prim, Prim::Check(_) | Prim::Scan { .. } | Prim::Factor(_) | Prim::TriangularSolve(_))
+        || !positions(prim, 3).is_empty()
 }
 
 /// Which operands are positions.
@@ -97,6 +98,7 @@ fn guard(g: &mut Graph, mut node: Node, flag: Id) -> Node {
                 node.operands.push(NodeId(flag.0));
             }
         }
+        Prim::Factor(_) | Prim::TriangularSolve(_) => node.operands[0] = identity(g, &node, flag),
         prim => {
             for i in positions(&prim, node.operands.len()) {
                 node.operands[i] = chosen(g, &node, flag, node.operands[i], 0.0);
@@ -104,6 +106,18 @@ fn guard(g: &mut Graph, mut node: Node, flag: Id) -> Node {
         }
     }
     node
+}
+
+/// The matrices of operand 0 where the flag holds, else identities.
+fn identity(g: &mut Graph, like: &Node, flag: Id) -> NodeId {
+    let x = Id(like.operands[0].0);
+    let mut w = Writer::of(g, &like.origin, like.policy);
+    let (shape, dtype) = (w.shape(x), w.dtype(x));
+    let (row, column) = (expand::iota(&mut w, &shape, shape.len() - 2), expand::iota(&mut w, &shape, shape.len() - 1));
+    let diagonal = expand::map(&mut w, MapOp::eq, &[row, column]);
+    let other = expand::cast(&mut w, diagonal, dtype);
+    let flag = expand::broadcast_to(&mut w, flag, &shape);
+    NodeId(expand::select(&mut w, flag, x, other).0)
 }
 
 /// `x` where the flag holds, else a number.

@@ -5,10 +5,12 @@
 
 use super::guarded::guarded;
 use super::{Batch, run};
+use std::sync::Arc;
 use tessera_base::{DType, bug};
+use tessera_ir::graph::derivatives::{Kind, Many, Part, Rule};
 use tessera_ir::graph::{Graph, Node, NodeId, NodeType};
 use tessera_ir::lift::Value;
-use tessera_ir::writer::Writer;
+use tessera_ir::writer::{Writer, smooth};
 use tessera_ops::map::MapOp;
 use tessera_ops::prim::{Prim, Reduction};
 use tessera_ops::surface::{Build, Id, expand};
@@ -34,7 +36,50 @@ impl Batch<'_, '_> {
             Some(wide) => (wide, 0),
             None => (self.apart(node, inner), LEADS),
         };
-        self.wide_loop(id, node, wide, carry + lead, lead)
+        let value = self.wide_loop(id, node, wide, carry + lead, lead);
+        if lead > 0 {
+            self.state_loop(id, node, inner);
+        }
+        value
+    }
+
+    /// The derivative of a loop whose values end apart is that of each: what is computed for those that have ended is thrown away, but
+    /// where it has no derivative, zero times that would not be zero.
+    fn state_loop(&mut self, id: NodeId, node: &Node, inner: &Graph) {
+        let Prim::Scan { carry, trips, .. } = node.prim else { bug!("{} is no loop", id.0) };
+        let mut one = Graph { bodies: vec![inner.clone()], ..Graph::default() };
+        let mut operands = vec![];
+        for (n, &o) in node.operands.iter().enumerate() {
+            let ty = self.l.body.ty(o).unsharded();
+            operands.push(crate::copies::input(&mut one, &format!("x{n}"), ty));
+        }
+        let prim = Prim::Scan { body: 0, carry, sequences: 0, trips, reversed: false, until: true };
+        let mut w = Writer::new(&mut one, node.policy);
+        let looped = w.node(prim, operands, node.ty.unsharded(), node.results.clone());
+        let Some((_, made)) = self.several.iter().find(|(of, _)| *of == id) else { bug!("{} was not batched", id.0) };
+        let (mut outputs, mut kinds) = (vec![], vec![]);
+        for (index, (ty, value)) in node.results.iter().zip(made).enumerate().filter(|(_, (ty, _))| smooth(ty.dtype)) {
+            let (Value::Each(x) | Value::Plain(x)) = *value;
+            outputs.push(NodeId(x.0));
+            kinds.push(Kind { ty: ty.unsharded(), each: true });
+            let Some(get) = w.get(looped, index) else { bug!("a loop has no result {index}") };
+            w.graph.outputs.push(get);
+        }
+        if outputs.is_empty() {
+            return;
+        }
+        let inputs = self.kinds(&node.operands);
+        let many = Many {
+            rule: Rule::Whole(Arc::new(one)),
+            size: self.l.size,
+            axis: self.l.axis.cloned(),
+            inputs,
+            outputs: kinds,
+            saved: vec![],
+        };
+        let inputs = node.operands.iter().map(|&o| self.id(o)).collect();
+        let rule = Rule::Many(Arc::new(many));
+        self.l.w.graph.derivatives.add(Part { inputs, outputs, saved: vec![], rule });
     }
 
     /// The body with an input for each operand from `first` on, those of the loop's own before.

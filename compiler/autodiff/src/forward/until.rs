@@ -8,6 +8,7 @@ use std::ops::Range;
 use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ir::writer::{Writer, smooth, zeros_like};
 use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Id, expand};
 
 /// Such loops between what has a tangent and the outputs, in the order of the graph.
 pub fn loops(g: &Graph, outputs: &[NodeId], tangents: &[(NodeId, NodeId)]) -> Vec<NodeId> {
@@ -68,9 +69,24 @@ pub fn tangents(g: &mut Graph, id: NodeId, known: &[(NodeId, NodeId)]) -> Result
         g.ids().filter(is_it).collect()
     };
     let mut out = vec![];
-    for (index, at) in moving {
-        let Some(tangent) = w.get(looped, at) else { continue };
-        out.extend(gets(w.graph, index).into_iter().map(|get| (get, tangent)));
+    // A result that nothing moves has a tangent of zero: the way back ends there, too.
+    for index in 0..node.results.len() {
+        for get in gets(w.graph, index).into_iter().filter(|_| smooth(node.results[index].dtype)) {
+            let moved = moving.iter().find(|(i, _)| *i == index).and_then(|(_, at)| w.get(looped, *at));
+            let tangent = moved.unwrap_or_else(|| zeros_like(&mut w, get));
+            out.push((get, tangent));
+            // Rows of a batch have their turns in front; turned round they are what a derivative is stated of.
+            let turned = w.graph.ids().filter(|n| w.graph.node(*n).operands == [get]);
+            let turned: Vec<(NodeId, Vec<usize>)> = turned
+                .filter_map(|n| match &w.graph.node(n).prim {
+                    Prim::Transpose { perm } => Some((n, perm.clone())),
+                    _ => None,
+                })
+                .collect();
+            for (n, perm) in turned {
+                out.push((n, NodeId(expand::transpose(&mut w, Id(tangent.0), &perm).0)));
+            }
+        }
     }
     Ok(out)
 }

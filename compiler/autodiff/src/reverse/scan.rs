@@ -18,6 +18,9 @@ use tessera_ops::surface::{Build, Id, expand};
 /// A loop that ends by itself has a derivative if it has no more turns than this: each may leave a row.
 const TURNS_MAX: u64 = 1 << 32;
 
+/// Why it has none otherwise.
+pub const ANY_NUMBER: &str = "a loop that may have any number of turns (`max_steps` bounds them)";
+
 /// The loop that is differentiated.
 struct Loop {
     id: NodeId,
@@ -112,15 +115,16 @@ impl Reversed {
 pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Result<(), Blocked> {
     let node = r.g.node(id).clone();
     let Prim::Scan { body, carry, sequences, trips, reversed, until } = node.prim else { return Ok(()) };
-    if until && trips > TURNS_MAX {
-        return Err(Blocked {
-            node: id,
-            why: "a loop that may have any number of turns (`max_steps` bounds them)".into(),
-        });
-    }
     let Some(inner) = r.g.bodies.get(body as usize).cloned() else { return Ok(()) };
     let start: Vec<bool> = node.operands.iter().map(|&o| r.is_active(o)).collect();
     let active = active_inputs(&inner, start, carry);
+    // What the turns carry beside it may have a cotangent, and nothing that depends on what is asked for.
+    if !cotangents.iter().enumerate().any(|(k, c)| c.is_some() && (k >= carry || active[k])) {
+        return Ok(());
+    }
+    if until && trips > TURNS_MAX {
+        return Err(Blocked { node: id, why: ANY_NUMBER.into() });
+    }
     let operands = node.operands;
     let l = Loop { id, body: inner, operands, carry, sequences, trips, reversed, until, active, cotangents };
     if trips == 0 {

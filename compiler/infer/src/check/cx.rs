@@ -297,8 +297,11 @@ impl<'db> Cx<'db> {
     /// This body does something that a graph function cannot. The first reason is kept; that it decides on data, which tensor code
     /// can do as well, gives way to any other.
     pub fn host(&mut self, why: impl Into<Arc<str>>, span: Span) {
-        if self.host.as_ref().is_none_or(|(why, _)| super::scalars::is_by_data(why)) {
-            self.host = Some((why.into(), span));
+        let why = why.into();
+        let gives_way =
+            |known: &(Arc<str>, Span)| super::scalars::is_by_data(&known.0) && !super::scalars::is_by_data(&why);
+        if self.host.as_ref().is_none_or(gives_way) {
+            self.host = Some((why, span));
         }
     }
 

@@ -38,6 +38,8 @@ pub enum Rule {
     /// derivative is taken step by step. The outputs, which come after them, have the values of
     /// the part's `saved` nodes, which are among them.
     Again(NodeId, NodeId),
+    /// A graph from the inputs to the outputs: the derivative is that of its nodes.
+    Whole(Arc<Graph>),
     /// A rule for one value, of a part that goes over many at once.
     Many(Arc<Many>),
 }

@@ -14,7 +14,12 @@ pub const DEF: MapDef = MapDef {
         let angle = g.scale(x[0], pi);
         let cos = g.map(MapOp::cos, &[angle]);
         let rest = g.sub(cos, y);
-        let far = g.div(rest, x[0]);
+        let size = g.map(MapOp::abs, x);
+        let limit = g.like(x[0], 0.3);
+        let is_near = g.map(MapOp::lt, &[size, limit]);
+        let one = g.like(x[0], 1.0);
+        let below = g.select(is_near, one, x[0]);
+        let far = g.div(rest, below);
         let square = g.mul(x[0], x[0]);
         let mut series = g.like(x[0], 0.0);
         let mut coefficients = vec![];
@@ -29,9 +34,6 @@ pub const DEF: MapDef = MapDef {
             series = g.plus(product, value);
         }
         let near = g.mul(series, x[0]);
-        let size = g.map(MapOp::abs, x);
-        let limit = g.like(x[0], 0.3);
-        let is_near = g.map(MapOp::lt, &[size, limit]);
         let slope = g.select(is_near, near, far);
         vec![Some(g.mul(c, slope))]
     }),

@@ -25,7 +25,9 @@ pub const DEF: MapDef = MapDef {
         let finite = g.map(MapOp::isfinite, &[ln]);
         let bounded = g.select(finite, ln, zero);
         let first = g.select(none, bounded, ln);
-        let below = g.plus(x[1], 1.0);
+        let above = g.plus(x[1], 1.0);
+        let one = g.like(x[0], 1.0);
+        let below = g.select(none, one, above);
         let second = g.div(x[0], below);
         let second = g.select(none, zero, second);
         vec![Some(g.mul(c, first)), Some(g.mul(c, second))]

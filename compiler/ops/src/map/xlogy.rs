@@ -25,7 +25,8 @@ pub const DEF: MapDef = MapDef {
         let finite = g.map(MapOp::isfinite, &[ln]);
         let bounded = g.select(finite, ln, zero);
         let first = g.select(none, bounded, ln);
-        let below = x[1];
+        let one = g.like(x[0], 1.0);
+        let below = g.select(none, one, x[1]);
         let second = g.div(x[0], below);
         let second = g.select(none, zero, second);
         vec![Some(g.mul(c, first)), Some(g.mul(c, second))]

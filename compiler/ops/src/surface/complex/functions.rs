@@ -65,11 +65,18 @@ pub fn of(b: &mut dyn Build, op: MapOp, x: Parts, y: Parts) -> Option<Parts> {
         MapOp::acosh => acosh(b, x),
         MapOp::atanh => atanh(b, x),
         MapOp::sigmoid => {
-            let minus = x.map(|v| expand::unary(b, MapOp::neg, v));
-            let [re, im] = exp(b, minus);
+            // 1 / (1 + e^(−z)) on the right, e^z / (1 + e^z) on the left: no power is larger than 1.
+            let zero = expand::like(b, x[0], 0.0);
+            let left = expand::map(b, MapOp::lt, &[x[0], zero]);
+            let inward = x.map(|v| {
+                let minus = expand::unary(b, MapOp::neg, v);
+                expand::select(b, left, v, minus)
+            });
+            let [re, im] = exp(b, inward);
             let below = [expand::binary_const(b, MapOp::add, re, 1.0), im];
-            let one = number(b, x, 1.0);
-            quotient(b, one, below)
+            let [one, none] = number(b, x, 1.0);
+            let above = [expand::select(b, left, re, one), expand::select(b, left, im, none)];
+            quotient(b, above, below)
         }
         MapOp::sign => {
             let size = expand::map(b, MapOp::hypot, &x);
@@ -158,14 +165,20 @@ fn log(b: &mut dyn Build, [x, y]: Parts) -> Parts {
     [expand::select(b, is_near, near, far), expand::map(b, MapOp::atan2, &[y, x])]
 }
 
-/// `½ ln(1 + x (2 + x) + y²)`, and the angle of 1 + x.
+/// `½ ln(1 + x (2 + x) + y²)`, which keeps the digits near 0, and the angle of 1 + x.
 fn log1p(b: &mut dyn Build, [x, y]: Parts) -> Parts {
     let two = expand::binary_const(b, MapOp::add, x, 2.0);
     let square = expand::map(b, MapOp::mul, &[y, y]);
     let rest = expand::map(b, MapOp::fma, &[x, two, square]);
-    let size = expand::unary(b, MapOp::log1p, rest);
+    let near = expand::unary(b, MapOp::log1p, rest);
+    let near = expand::binary_const(b, MapOp::mul, near, 0.5);
     let above = expand::binary_const(b, MapOp::add, x, 1.0);
-    [expand::binary_const(b, MapOp::mul, size, 0.5), expand::map(b, MapOp::atan2, &[y, above])]
+    let size = expand::map(b, MapOp::hypot, &[above, y]);
+    let far = expand::unary(b, MapOp::log, size);
+    let distance = expand::unary(b, MapOp::abs, rest);
+    let limit = expand::like(b, rest, 0.5);
+    let is_near = expand::map(b, MapOp::lt, &[distance, limit]);
+    [expand::select(b, is_near, near, far), expand::map(b, MapOp::atan2, &[y, above])]
 }
 
 fn sinh(b: &mut dyn Build, [x, y]: Parts) -> Parts {

@@ -146,7 +146,7 @@ pub const TRUNCATED_NORMAL: Row = Row::new(
     "Standard normal numbers under the condition that they lie between `lower` and `upper`, numbers or tensors that \
      broadcast to `shape` (by default their own).\n\n\
      The inverse of the distribution function at a uniform number between its values at the bounds, in f64 and on the side \
-     of the tail, so that bounds far out are kept. The derivative by the bounds is that of the inverse.\n\n\
+     of the tail, so that bounds on one side are kept as far as the function has digits, about 37 from 0. The derivative by the bounds is that of the inverse.\n\n\
      ```tessera\nrandom.truncated_normal(key, -2.0, 2.0, (D, 4*D))\n```",
 );
 

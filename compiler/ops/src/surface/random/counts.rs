@@ -213,7 +213,7 @@ pub const BINOMIAL: Row = Row::new(
      default their own); i64 unless `dtype` says otherwise.\n\n\
      Where fewer than 10 successes (or failures) are expected, the inverse of the distribution function, by adding up \
      probabilities. Else Hörmann's transformed rejection (1993) with six proposals; where all are rejected, less than once \
-     in 2000, a normal quantile with its skewness counts, by which the distribution is off by less than one part in 10⁵. Where \
+     in 1500, a normal quantile with its skewness counts, by which the distribution is off by less than one part in 10⁵. Where \
      `n` and `p` are written in the program only one of the two is computed. 0 where `n` is negative or `p` is NaN.\n\n\
      ```tessera\nrandom.binomial(key, 100, 0.25, (1000,))\n```",
 );

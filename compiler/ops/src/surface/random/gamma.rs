@@ -36,7 +36,8 @@ fn log_rest(b: &mut dyn Build, u: Id) -> Id {
 /// none is below 1.
 fn gamma(b: &mut dyn Build, key: Id, a: Id, gives: Gives, from_1: bool) -> Id {
     let (shape, dtype) = (b.shape(a), b.dtype(a));
-    let numbers = 2 * TRIALS + u64::from(!from_1);
+    // The last one is for shapes below 1: there for all, so that a draw does not depend on what is known of its shape.
+    let numbers = 2 * TRIALS + 1;
     let all = unit(b, key, &[&[numbers], &shape[..]].concat(), dtype);
     let number = |b: &mut dyn Build, i: u64| {
         let x = expand::slice(b, all, 0, i, 1);
@@ -144,9 +145,16 @@ fn pull(b: &mut dyn Build, p: &Pulled, gives: Gives) -> Id {
     let by_x = if gives == Gives::Log { expand::map(b, MapOp::mul, &[by_x, x]) } else { by_x };
     let slope = expand::map(b, MapOp::div, &[by_a, by_x]);
     let slope = expand::unary(b, MapOp::neg, slope);
-    // Where x is 0, it is of every shape nearby; its logarithm is ln u / a but for what is small.
+    // Where x is 0, it is of every shape nearby; its logarithm is ln u / a but for what is small, which numbers with few digits
+    // are as well.
     let zero = expand::like(b, x, 0.0);
-    let none = expand::map(b, MapOp::eq, &[x, zero]);
+    let none = match gives {
+        Gives::Number => expand::map(b, MapOp::eq, &[x, zero]),
+        Gives::Log => {
+            let least = expand::like(b, x, f64::from(f32::MIN_POSITIVE));
+            expand::map(b, MapOp::lt, &[x, least])
+        }
+    };
     let at_zero = match gives {
         Gives::Number => zero,
         Gives::Log => {
