@@ -48,7 +48,16 @@ impl Rest<'_> {
             Rest::Function => Some(Live::new()),
             Rest::Turn(live) => live.cloned(),
             Rest::Around(.., outer) => outer.live(),
-            Rest::After(stmts, outer) => before_each(stmts, &outer.live()?, &Targets::default()).into_iter().next(),
+            Rest::After(stmts, outer) => before_each(stmts, &outer.live()?, &outer.targets()?).into_iter().next(),
+        }
+    }
+
+    /// What is read where `break` and `continue` lead.
+    fn targets(&self) -> Option<Targets> {
+        match self {
+            Rest::Function => Some(Targets::default()),
+            Rest::Turn(live) => live.map(|live| Targets { at_break: live.clone(), at_continue: live.clone() }),
+            Rest::After(_, outer) | Rest::Around(.., outer) => outer.targets(),
         }
     }
 
