@@ -323,7 +323,7 @@ impl<'b> Call<'b> {
     /// Finite matrices of numbers from -1 to 1, of ints and bool 0 and 1, with more on their diagonals.
     fn matrix(&mut self, shape: &[u64], more: f64) -> Arg {
         let [.., m, n] = shape else { return Arg::None };
-        let at = |i: u64| if n == m && i % (m * n) % (n + 1) == 0 { more } else { 0.0 };
+        let at = |i: u64| if n == m && (i % (m * n)).is_multiple_of(n + 1) { more } else { 0.0 };
         // Any number but 0 is true.
         let span = if self.dtype == DType::Bool && more > 0.0 { 0.0 } else { 2.0 };
         let number = |b: &mut Builder| span * ((b.random.word() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);

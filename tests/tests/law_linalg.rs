@@ -28,13 +28,7 @@ fn of_kind(kind: &str, m: usize, n: usize) -> Vec<f64> {
         "rank one" => number(6, i as u64) * number(7, j as u64),
         "equal" => 1.0,
         "identity" => f64::from(u8::from(i == j)),
-        "bidiagonal" => {
-            if j == i || j == i + 1 {
-                1.0
-            } else {
-                0.0
-            }
-        }
+        "bidiagonal" => f64::from(u8::from(j == i || j == i + 1)),
         _ => 0.0,
     };
     (0..m * n).map(|at| element(at / n.max(1), at % n.max(1))).collect()

@@ -298,7 +298,6 @@ pub(super) fn scalar(v: Known) -> prim::Scalar {
 }
 
 /// The element type that a number has in nested lists.
-
 fn natural_kind(kind: super::scalar::Kind) -> DType {
     use super::scalar::Kind;
     match kind {

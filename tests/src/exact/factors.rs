@@ -4,6 +4,8 @@
 //! The bound of an element is the usual one of backward stable algorithms: a multiple of `n` roundings times the condition of what
 //! is asked for. Where a decision (a pivot, a sign, an order) hangs on a rounding nothing is known, or only the magnitude.
 
+#![expect(clippy::needless_range_loop, reason = "loops over rows and columns read like the formulas")]
+
 use super::Array;
 use super::value::{Value, format};
 use tessera_base::DType;

@@ -123,7 +123,7 @@ pub fn pull(r: &mut Reverse, id: NodeId, cotangents: Vec<Option<NodeId>>) -> Res
         return Ok(());
     }
     if until && trips > TURNS_MAX {
-        return Err(Blocked { node: id, why: ANY_NUMBER.into() });
+        return Err(Blocked { node: id, why: ANY_NUMBER });
     }
     let operands = node.operands;
     let l = Loop { id, body: inner, operands, carry, sequences, trips, reversed, until, active, cotangents };
