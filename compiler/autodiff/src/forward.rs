@@ -1,6 +1,7 @@
 //! Forward mode, from reverse mode twice.
 //!
-//! Loops that end by themselves carry the tangents along: the reverse loop would keep what every turn begins with, of which there may be any number.
+//! Loops that end by themselves carry the tangents along: a reverse loop would keep what every turn begins with, of which there may
+//! be any number.
 
 mod until;
 
@@ -31,7 +32,7 @@ pub fn pushforward(
     through(g, outputs, &known)
 }
 
-/// The same where no loop on the way ends by itself.
+/// The same where the results of loops that end by themselves are among the nodes with tangents: the way back stops there.
 fn through(g: &mut Graph, outputs: &[NodeId], tangents: &[(NodeId, NodeId)]) -> Result<Vec<Option<NodeId>>, Blocked> {
     let mut free = vec![];
     for &o in outputs {

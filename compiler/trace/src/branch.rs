@@ -42,7 +42,7 @@ impl Rest<'_> {
         }
     }
 
-    /// The variables that are read there; unknown where a further turn may read them.
+    /// The variables that are read there; unknown where nobody says what a further turn reads.
     fn live(&self) -> Option<Live> {
         match self {
             Rest::Function => Some(Live::new()),
@@ -178,7 +178,7 @@ impl Tracer<'_> {
             })?;
             return Ok(Flow::Return(value));
         }
-        // What had no value before has one behind both sides, or is no variable of the turn's end.
+        // What has no value here is kept if both sides give it one on all of their ways.
         let certain = sides.map(|side| {
             let lists: Vec<&[TStmt]> = std::iter::once(side).chain(rest.lists()).collect();
             surely_set(&lists)

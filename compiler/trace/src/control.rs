@@ -128,8 +128,8 @@ impl Tracer<'_> {
         self.carried(looped, span)
     }
 
-    /// A loop that ends by itself: a turn, of which it is said how many there were before, gives whether there is another one, and the next state. Gives all that it carries: that,
-    /// the number of turns, the state.
+    /// A loop that ends by itself: a turn is told how many there were before it, and gives whether there is another one, and the next
+    /// state. Gives all that it carries: that, the number of turns, the state.
     pub(super) fn looped_until(
         &mut self,
         goes_on: Id,

@@ -1,5 +1,8 @@
 use super::{Gives, MapDef, MapOp, Takes};
-use crate::elementary::{bessel::{self, Scale}, in_f64};
+use crate::elementary::{
+    bessel::{self, Scale},
+    in_f64,
+};
 
 pub const DEF: MapDef = MapDef {
     name: "i0",

@@ -1,5 +1,5 @@
 use super::{Gives, MapDef, MapOp, Takes};
-use crate::elementary::{exp};
+use crate::elementary::exp;
 
 pub const DEF: MapDef = MapDef {
     name: "log_sigmoid",

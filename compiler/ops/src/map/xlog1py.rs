@@ -1,6 +1,5 @@
-use super::{Gives, MapDef, MapOp, Takes};
+use super::{Gives, MapDef, MapOp, Takes, xlogy};
 use crate::elementary::log;
-use crate::scalar::Cmp;
 
 pub const DEF: MapDef = MapDef {
     name: "xlog1py",
@@ -10,27 +9,12 @@ pub const DEF: MapDef = MapDef {
     gives: Gives::Same,
     body: |w, x| {
         let ln = log::log1p(w, x[1]);
-        let product = w.mul(x[0], ln);
-        let zero = w.f(0.0, x[0]);
-        let none = w.cmp(Cmp::Eq, x[0], zero);
-        let unordered = w.is_nan(x[1]);
-        let ordered = w.not(unordered);
-        let none = w.both(none, ordered);
-        w.select(none, zero, product)
+        xlogy::times(w, x, ln)
     },
     gradient: Some(|g, x, _, c| {
-        let zero = g.like(x[0], 0.0);
-        let none = g.map(MapOp::eq, &[x[0], zero]);
         let ln = g.map(MapOp::log1p, &[x[1]]);
-        let finite = g.map(MapOp::isfinite, &[ln]);
-        let bounded = g.select(finite, ln, zero);
-        let first = g.select(none, bounded, ln);
         let above = g.plus(x[1], 1.0);
-        let one = g.like(x[0], 1.0);
-        let below = g.select(none, one, above);
-        let second = g.div(x[0], below);
-        let second = g.select(none, zero, second);
-        vec![Some(g.mul(c, first)), Some(g.mul(c, second))]
+        xlogy::pull(g, x[0], (ln, above), c)
     }),
     ulps: 2.0,
     cost: 24,

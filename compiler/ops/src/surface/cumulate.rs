@@ -37,11 +37,12 @@ pub const CUMMAX: Row = Row::new("cummax", PARAMS, |_, a, _| infer_extreme("cumm
          Keeps the dtype. Among equals the cotangent goes to the last one.\n\n```tessera\nop.cummax(op.array([1, 3, 2]))    # [1 3 3]\n```",
     );
 
-pub const CUMMIN: Row = Row::new("cummin", PARAMS, |_, a, _| infer_extreme("cummin", a), |c| lower_extreme(c, Reduction::Min))
-    .method()
-    .known_as(&["minimum_accumulate", "cumulative_min"])
-    .signature("a b -> a b")
-    .doc("The smallest element so far along an axis; without an axis, of the flattened tensor. As `cummax`.");
+pub const CUMMIN: Row =
+    Row::new("cummin", PARAMS, |_, a, _| infer_extreme("cummin", a), |c| lower_extreme(c, Reduction::Min))
+        .method()
+        .known_as(&["minimum_accumulate", "cumulative_min"])
+        .signature("a b -> a b")
+        .doc("The smallest element so far along an axis; without an axis, of the flattened tensor. As `cummax`.");
 
 fn infer_extreme(name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;
@@ -92,17 +93,16 @@ fn pull_extreme(b: &mut dyn Build, p: &Pulled, axis: usize) -> Id {
     expand::cast(b, sum, dtype)
 }
 
-pub const LOGCUMSUMEXP: Row =
-    Row::new("logcumsumexp", PARAMS, |_, a, _| infer_log("logcumsumexp", a), lower_log)
-        .method()
-        .known_as(&["cumlogsumexp", "cumulative_logsumexp"])
-        .signature("a b -> a b")
-        .doc(
-            "The logarithm of the running sum of exponentials along an axis; without an axis, of the flattened tensor.\n\n\
+pub const LOGCUMSUMEXP: Row = Row::new("logcumsumexp", PARAMS, |_, a, _| infer_log("logcumsumexp", a), lower_log)
+    .method()
+    .known_as(&["cumlogsumexp", "cumulative_logsumexp"])
+    .signature("a b -> a b")
+    .doc(
+        "The logarithm of the running sum of exponentials along an axis; without an axis, of the flattened tensor.\n\n\
              Each element and what is before it are joined in pairs, then in fours, and so on, by `logaddexp`, so that \
              neither large nor very negative elements overflow. Ints become f32.\n\n\
              ```tessera\nop.logcumsumexp(log_weights)\n```",
-        );
+    );
 
 fn infer_log(name: &str, args: &[SymArg]) -> Inferred {
     let x = rule::tensor(args, 0)?;

@@ -143,7 +143,12 @@ fn lower(factor: Factor, call: &mut Call) -> Lowered {
     let (shape, dtype) = (b.shape(x), b.dtype(x));
     let [batch @ .., m, n] = &shape[..] else { return Ok(vec![]) };
     let parts = factor.parts(*m, *n);
-    let whole = b.push(Prim::Factor(factor), &[x], [batch, &[parts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n))]].concat(), dtype);
+    let whole = b.push(
+        Prim::Factor(factor),
+        &[x],
+        [batch, &[parts.iter().fold(0, |sum: u64, n| sum.saturating_add(*n))]].concat(),
+        dtype,
+    );
     let mut from = 0;
     let mut out = vec![];
     for (shape, dtype) in &call.out {

@@ -25,9 +25,12 @@ fn infer(_: &mut InferCx, args: &[SymArg], _: &Hints) -> Inferred {
     let sorted = rule::tensor(args, 0)?;
     no_complex("searchsorted", sorted, 0)?;
     if sorted.rank() != 1 {
-        return Err(OpError::new(Code::E0207, format!("a sorted vector is needed, not a tensor of rank {}", sorted.rank()))
-            .arg(0, sorted.to_string())
-            .help("for each row: `autodiff.vmap(op.searchsorted)(rows, x)`"));
+        return Err(OpError::new(
+            Code::E0207,
+            format!("a sorted vector is needed, not a tensor of rank {}", sorted.rank()),
+        )
+        .arg(0, sorted.to_string())
+        .help("for each row: `autodiff.vmap(op.searchsorted)(rows, x)`"));
     }
     let (operands, _) = meet(args, &[0, 1])?;
     if let rule::Operand::Tensor(x) = operands[1].1 {

@@ -231,7 +231,8 @@ fn svd(b: &mut dyn Build, [u, s, vh]: [Id; 3], [u_c, s_c, vh_c]: [Id; 3]) -> Id 
     let d = diagonal(b, s_c);
     let inner = sum(b, d, both);
     let inverse = inverse_or_zero(b, s);
-    let (m, k, n) = (b.shape(u)[b.shape(u).len() - 2], b.shape(s)[b.shape(s).len() - 1], b.shape(vh)[b.shape(vh).len() - 1]);
+    let (m, k, n) =
+        (b.shape(u)[b.shape(u).len() - 2], b.shape(s)[b.shape(s).len() - 1], b.shape(vh)[b.shape(vh).len() - 1]);
     let mut outer = times(b, u, inner);
     if m > k {
         // What lies outside of the columns of `u`.

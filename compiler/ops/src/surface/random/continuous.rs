@@ -54,10 +54,15 @@ pub const EXPONENTIAL: Row = Row::new("random.exponential", STANDARD, |cx, args,
      ```tessera\nrandom.exponential(key, (1000,)) / rate\n```",
 );
 
-pub const GUMBEL: Row = Row::new("random.gumbel", STANDARD, |cx, args, _| infer(cx, args), |call| {
-    let u = uniform(call)?;
-    Ok(vec![gumbel(call.b, u)])
-})
+pub const GUMBEL: Row = Row::new(
+    "random.gumbel",
+    STANDARD,
+    |cx, args, _| infer(cx, args),
+    |call| {
+        let u = uniform(call)?;
+        Ok(vec![gumbel(call.b, u)])
+    },
+)
 .doc(
     "Numbers of the standard Gumbel distribution, `-log(-log(u))`; f32 unless `dtype` says otherwise.\n\n\
      The position of the largest of `logits + random.gumbel(…)` is a draw from these logits.\n\n\
@@ -94,15 +99,20 @@ fn signed(b: &mut dyn Build, bit: Id, x: Id) -> Id {
     expand::select(b, set, x, minus)
 }
 
-pub const LAPLACE: Row = Row::new("random.laplace", STANDARD, |cx, args, _| infer(cx, args), |call| {
-    let u = uniform(call)?;
-    let (key, shape) = (call.id(0)?, call.result().0);
-    let b = &mut *call.b;
-    let size = exponential(b, u);
-    let dtype = b.dtype(u);
-    let bit = spare_bit(b, key, &shape, dtype);
-    Ok(vec![signed(b, bit, size)])
-})
+pub const LAPLACE: Row = Row::new(
+    "random.laplace",
+    STANDARD,
+    |cx, args, _| infer(cx, args),
+    |call| {
+        let u = uniform(call)?;
+        let (key, shape) = (call.id(0)?, call.result().0);
+        let b = &mut *call.b;
+        let size = exponential(b, u);
+        let dtype = b.dtype(u);
+        let bit = spare_bit(b, key, &shape, dtype);
+        Ok(vec![signed(b, bit, size)])
+    },
+)
 .doc(
     "Numbers of the standard Laplace distribution, an exponential number of either sign; f32 unless `dtype` says \
      otherwise.\n\n```tessera\nloc + scale * random.laplace(key, (1000,))\n```",
