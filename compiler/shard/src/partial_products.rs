@@ -140,7 +140,8 @@ fn cut(node: &Node, depth: u64, parts: u64) -> Option<(bool, u64)> {
     }
 }
 
-/// The axes over which the contracted dim of a product is split: of both operands, or of one while the other is whole.
+/// The axes over which the contracted dim of a product is split: of both operands, or of one while all positions of these
+/// axes have the other one whole.
 pub fn split_over<'a>(g: &Graph, [left, right]: [NodeId; 2], placed: &'a [NodeLayout]) -> Option<&'a [String]> {
     let rank = g.ty(left).shape.len();
     let sides = [(left, rank.checked_sub(1)?), (right, rank.checked_sub(2)?)];
@@ -149,7 +150,8 @@ pub fn split_over<'a>(g: &Graph, [left, right]: [NodeId; 2], placed: &'a [NodeLa
     let axes = if held[0].is_empty() { held[1] } else { held[0] };
     let fits = |(o, dim): (NodeId, usize)| {
         let own = layout(o).axes(dim);
-        own == axes || own.is_empty() && axes.iter().all(|a| layout(o).dim_of(a).is_none())
+        let everywhere = |a: &String| layout(o).dim_of(a).is_none() && layout(o).partial_over(a).is_none();
+        own == axes || own.is_empty() && axes.iter().all(everywhere)
     };
     (!axes.is_empty() && sides.into_iter().all(fits)).then_some(axes)
 }
