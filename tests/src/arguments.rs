@@ -295,6 +295,20 @@ impl<'b> Call<'b> {
                 let x = self.positions(&shape, 7, false);
                 vec![x, Arg::Int(7), if self.b.random.once_in(2) { Arg::None } else { self.tensor(&shape) }]
             }
+            "nonzero" | "argwhere" => {
+                let size = Arg::Int(self.any_size().min(40) as i64);
+                vec![self.tensor(&shape), size, Arg::Int(-(self.b.random.below(2) as i64))]
+            }
+            "unique" => {
+                // None may be there, so that there may be no smallest one.
+                let size = if shape.contains(&0) { 0 } else { self.any_size().min(40) as i64 };
+                let [a, b, c] = [0; 3].map(|_| Arg::Bool(self.b.random.once_in(2)));
+                vec![self.tensor(&shape), Arg::Int(size), a, b, c]
+            }
+            "segment_sum" | "segment_mean" | "segment_max" | "segment_min" if !shape.is_empty() => {
+                let ids = self.positions(&shape[..1], 7, false);
+                vec![self.tensor(&shape), ids, Arg::Int(7)]
+            }
             "quantile" => vec![self.tensor(&shape), Arg::Scalar(Scalar::F(0.3)), Arg::Int(axis)],
             "percentile" => vec![self.tensor(&shape), Arg::Scalar(Scalar::F(70.0)), Arg::Int(axis)],
             "random.randint" => {

@@ -18,6 +18,7 @@ pub mod compare;
 pub mod comps;
 pub mod constants;
 mod control;
+mod counted;
 pub mod cx;
 pub mod derive;
 mod directives;

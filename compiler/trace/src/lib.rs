@@ -337,7 +337,13 @@ impl<'p> Tracer<'p> {
                 let message = format!("{what} depends on the elements of a tensor");
                 let mut d = self.error(Code::E0301, span, message);
                 d.notes.push("a graph function is compiled before its tensors are computed".into());
-                Err(Box::new(d.help("choose element by element with `op.where`, or loop with `op.scan` or `op.fori`")))
+                let help = match what {
+                    "the argument `size`" => {
+                        "say how many there are at most: `op.nonzero(x, size=n)`; or keep the shape: `op.where(mask, x, 0)`"
+                    }
+                    _ => "choose element by element with `op.where`, or loop with `op.scan` or `op.fori`",
+                };
+                Err(Box::new(d.help(help)))
             }
         }
     }

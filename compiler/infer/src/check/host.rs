@@ -427,7 +427,7 @@ impl Cx<'_> {
         }
     }
 
-    fn int_of(&mut self, x: TExpr, span: Span) -> TExpr {
+    pub fn int_of(&mut self, x: TExpr, span: Span) -> TExpr {
         match &x.ty {
             Ty::Int(_) => TExpr { span, ..x },
             Ty::Bool => as_int(x),

@@ -2,7 +2,7 @@
 
 use super::args::Value;
 use super::cx::{Cx, error_at};
-use tessera_base::Span;
+use tessera_base::{DType, Span};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::{Arg, ExprKind, Name};
@@ -44,6 +44,10 @@ impl Cx<'_> {
                                 out.push(GivenIndex::Value(TExpr { kind, ty, span }));
                             }
                         }
+                        Ty::Tensor(mask) if mask.dtype == Some(DType::Bool) && mask.rank() > 0 => {
+                            let places = self.right_of(computed_of(&mut out), |cx| cx.places_of(value, &mask));
+                            out.extend(places);
+                        }
                         _ => out.push(GivenIndex::Value(value)),
                     }
                 }
@@ -54,6 +58,7 @@ impl Cx<'_> {
 
     /// A call of an operator.
     pub fn op_call(&mut self, def: &'static OpDef, args: Vec<Value>, span: Span, name_span: Span) -> TExpr {
+        let (def, args) = self.with_counted_size(def, args, span);
         let given = self.givens(args);
         let at = tile_of(&given);
         let zeros = of_zeros(def.name, &given);
@@ -78,6 +83,10 @@ impl Cx<'_> {
 
     /// `base.name(args)` of a tensor.
     pub fn tensor_method(&mut self, base: TExpr, name: &Name, args: Vec<Value>, span: Span) -> TExpr {
+        if let Some(def) = super::counted::counting(&name.text).filter(|_| matches!(base.ty, Ty::Tensor(_))) {
+            let args = std::iter::once(Value { name: None, value: base }).chain(args).collect();
+            return self.op_call(def, args, span, name.span);
+        }
         let host = matches!(&*name.text, "item" | "tolist");
         let given = self.givens(args);
         let at = tile_of(&given);
@@ -133,7 +142,7 @@ pub fn computed_of(parts: &mut [GivenIndex]) -> impl Iterator<Item = &mut TExpr>
         let [a, b, c] = match part {
             GivenIndex::Value(e) => [Some(e), None, None],
             GivenIndex::Slice { low, high, step, .. } => [low.as_mut(), high.as_mut(), step.as_mut()],
-            GivenIndex::Ellipsis(_) | GivenIndex::NewAxis(_) => [None, None, None],
+            GivenIndex::Ellipsis(_) | GivenIndex::NewAxis(_) | GivenIndex::OfMask(..) => [None, None, None],
         };
         [a, b, c].into_iter().flatten()
     })

@@ -10,7 +10,7 @@ pub fn whole_dims(given: &[GivenIndex], rank: usize) -> Vec<bool> {
         GivenIndex::Value(e) => Some(e.ty == Ty::None).filter(|none| !none),
         GivenIndex::Slice { low: None, high: None, step: None, .. } => Some(true),
         GivenIndex::Slice { .. } => Some(false),
-        GivenIndex::Ellipsis(_) | GivenIndex::NewAxis(_) => None,
+        GivenIndex::Ellipsis(_) | GivenIndex::NewAxis(_) | GivenIndex::OfMask(..) => None,
     };
     // What an int takes away moves the dims behind it.
     if given.iter().any(|g| matches!(g, GivenIndex::Value(_) | GivenIndex::NewAxis(_))) {

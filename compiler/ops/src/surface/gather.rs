@@ -138,7 +138,7 @@ pub const SCATTER_ADD: Row = Row::new(
     lower_scatter,
 )
 .method()
-.known_as(&["index_add", "segment_sum"])
+.known_as(&["index_add"])
 .doc(
     "`x` with the elements of `src` added at the positions given: `out[index[i, j], j] += src[i, j]` for axis 0, as \
      PyTorch's `scatter_add`.\n\n\

@@ -31,7 +31,7 @@ fn infer(name: &str, args: &[SymArg], gives: Option<DType>) -> Inferred {
 }
 
 /// The operand with an order on its elements: bool counts as 0 and 1.
-fn ordered(b: &mut dyn Build, x: Id) -> Id {
+pub fn ordered(b: &mut dyn Build, x: Id) -> Id {
     if b.dtype(x) == DType::Bool { expand::cast(b, x, DType::U8) } else { x }
 }
 

@@ -24,13 +24,18 @@ pub enum GivenIndex {
     },
     Ellipsis(Span),
     NewAxis(Span),
+    /// The positions that follow, one for each dim of a mask, are those at which it holds.
+    OfMask(TensorType, Span),
 }
 
 impl GivenIndex {
     fn span(&self) -> Span {
         match self {
             GivenIndex::Value(e) => e.span,
-            GivenIndex::Slice { span, .. } | GivenIndex::Ellipsis(span) | GivenIndex::NewAxis(span) => *span,
+            GivenIndex::Slice { span, .. }
+            | GivenIndex::Ellipsis(span)
+            | GivenIndex::NewAxis(span)
+            | GivenIndex::OfMask(_, span) => *span,
         }
     }
 
@@ -39,7 +44,7 @@ impl GivenIndex {
         match self {
             GivenIndex::Value(e) => e.ty != Ty::None,
             GivenIndex::Slice { .. } => true,
-            GivenIndex::Ellipsis(_) | GivenIndex::NewAxis(_) => false,
+            GivenIndex::Ellipsis(_) | GivenIndex::NewAxis(_) | GivenIndex::OfMask(..) => false,
         }
     }
 
@@ -114,6 +119,7 @@ pub fn resolve(
         match g {
             GivenIndex::Ellipsis(_) => dim = out.whole(&mut parts, t, dim, t.rank() - count),
             GivenIndex::NewAxis(_) => out.new_axis(&mut parts),
+            GivenIndex::OfMask(mask, span) => covers(cx, t, dim, &mask, (base_span, span))?,
             GivenIndex::Value(e) if e.ty == Ty::None => out.new_axis(&mut parts),
             GivenIndex::Slice { low, high, step, span } => {
                 let size = sliced(cx, &t.shape[dim], [&low, &high, &step], span)?;
@@ -422,10 +428,34 @@ fn too_many(t: &TensorType, count: usize, base_span: Span, given: &[GivenIndex],
     }
 }
 
+/// A mask has the sizes of the dims that it stands for.
+fn covers(
+    cx: &mut SizeCx,
+    t: &TensorType,
+    dim: usize,
+    mask: &TensorType,
+    (base_span, span): (Span, Span),
+) -> Result<(), Diagnostic> {
+    for (i, (have, wanted)) in mask.shape.iter().zip(&t.shape[dim..]).enumerate() {
+        let Err(verdict) = cx.require_equal(have, wanted, span) else { continue };
+        let text =
+            format!("a mask has the sizes of the dims that it selects from: {have} and {wanted} (dim {})", dim + i);
+        let d = Diagnostic::new(Code::E0202, span, text)
+            .here(format!("this is {mask}"))
+            .with_label(base_span, t.to_string());
+        return Err(match verdict {
+            Verdict::Differ(w) | Verdict::Depends(w) if w.is_known() && !w.values.is_empty() => {
+                d.witness(w.to_string())
+            }
+            _ => d,
+        });
+    }
+    Ok(())
+}
+
 fn mask(t: &TensorType, p: &TensorType, span: Span, base_span: Span) -> Diagnostic {
-    Diagnostic::new(Code::E0690, span, "indexing with a mask is not supported")
+    Diagnostic::new(Code::E0690, span, "indexing with a single bool is not supported")
         .here(format!("this is {p}"))
         .with_label(base_span, t.to_string())
-        .note("how many elements a mask selects is known only at run time, and shapes are checked before")
-        .help("`op.where(mask, x, y)` chooses element by element and keeps the shape")
+        .help("`op.where(condition, x, y)` chooses one of two tensors")
 }
