@@ -318,6 +318,7 @@ pub const LIBRARY: &[&str] = &[
     "args",
     "linalg",
     "profile",
+    "schedules",
     "recurrent",
     "losses",
     "sampling",

@@ -17,6 +17,7 @@ pub const FILES: &[(&str, &str, &str)] = &[
     ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
     ("linalg", "std/linalg.tsr", include_str!("../../../std/linalg.tsr")),
     ("profile", "std/profile.tsr", include_str!("../../../std/profile.tsr")),
+    ("schedules", "std/schedules.tsr", include_str!("../../../std/schedules.tsr")),
     ("recurrent", "std/recurrent.tsr", include_str!("../../../std/recurrent.tsr")),
     ("losses", "std/losses.tsr", include_str!("../../../std/losses.tsr")),
     ("sampling", "std/sampling.tsr", include_str!("../../../std/sampling.tsr")),
