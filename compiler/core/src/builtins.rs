@@ -303,8 +303,30 @@ pub fn is_layout(name: &str) -> bool {
 
 /// The files of the standard library, `std.NAME`.
 pub const LIBRARY: &[&str] = &[
-    "nn", "optim", "parallel", "data", "metrics", "stats", "init", "plot", "tokens", "scaling", "onnx", "calls",
-    "args", "linalg", "profile",
+    "nn",
+    "optim",
+    "parallel",
+    "data",
+    "metrics",
+    "stats",
+    "init",
+    "plot",
+    "tokens",
+    "scaling",
+    "onnx",
+    "calls",
+    "args",
+    "linalg",
+    "profile",
+    "schedules",
+    "recurrent",
+    "losses",
+    "sampling",
+    "derivatives",
+    "solve",
+    "minimize",
+    "vision",
+    "transformer",
 ];
 
 /// The built-in modules.

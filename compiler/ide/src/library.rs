@@ -17,6 +17,15 @@ pub const FILES: &[(&str, &str, &str)] = &[
     ("args", "std/args.tsr", include_str!("../../../std/args.tsr")),
     ("linalg", "std/linalg.tsr", include_str!("../../../std/linalg.tsr")),
     ("profile", "std/profile.tsr", include_str!("../../../std/profile.tsr")),
+    ("schedules", "std/schedules.tsr", include_str!("../../../std/schedules.tsr")),
+    ("recurrent", "std/recurrent.tsr", include_str!("../../../std/recurrent.tsr")),
+    ("losses", "std/losses.tsr", include_str!("../../../std/losses.tsr")),
+    ("sampling", "std/sampling.tsr", include_str!("../../../std/sampling.tsr")),
+    ("derivatives", "std/derivatives.tsr", include_str!("../../../std/derivatives.tsr")),
+    ("solve", "std/solve.tsr", include_str!("../../../std/solve.tsr")),
+    ("minimize", "std/minimize.tsr", include_str!("../../../std/minimize.tsr")),
+    ("vision", "std/vision.tsr", include_str!("../../../std/vision.tsr")),
+    ("transformer", "std/transformer.tsr", include_str!("../../../std/transformer.tsr")),
 ];
 
 /// The names of the modules of the standard library.
