@@ -89,6 +89,7 @@ fn kind(value: &Attribute) -> &'static str {
         Attribute::Ints(_) => "ints",
         Attribute::Floats(_) => "floats",
         Attribute::Texts(_) => "texts",
+        Attribute::Of(_) => "an attribute of a function",
         Attribute::Other => "of another kind",
     }
 }
@@ -96,7 +97,7 @@ fn kind(value: &Attribute) -> &'static str {
 /// What a translated node is, in the words of the file: for the remark on its lines.
 pub fn described(node: &Node) -> String {
     let short = |(name, value): &(&str, Attribute)| match value {
-        Attribute::Tensor(_) | Attribute::Graph(_) | Attribute::Other => None,
+        Attribute::Tensor(_) | Attribute::Graph(_) | Attribute::Of(_) | Attribute::Other => None,
         value => Some(format!("{}={}", comment(name), shown(value).replace('`', "\""))),
     };
     let attributes: Vec<String> = node.attributes.iter().filter_map(short).collect();

@@ -50,18 +50,40 @@ impl Row {
     }
 }
 
-/// The one operator with graphs.
-const IF: Row = Row { name: "If", translate: None, honoured: &["then_branch", "else_branch"], moot: &[], refused: &[] };
+/// An operator with graphs.
+const fn control(name: &'static str, honoured: &'static [&'static str]) -> Row {
+    Row { name, translate: None, honoured, moot: &[], refused: &[] }
+}
+
+const CONTROL: &[Row] = &[
+    control("If", &["then_branch", "else_branch"]),
+    control("Loop", &["body"]),
+    control(
+        "Scan",
+        &[
+            "body",
+            "num_scan_inputs",
+            "scan_input_axes",
+            "scan_input_directions",
+            "scan_output_axes",
+            "scan_output_directions",
+        ],
+    )
+    .refuses(&["directions"]),
+];
 
 /// The row of an operator.
-pub fn find(op: &str) -> Option<&'static Row> {
-    all().find(|row| row.name == op)
+pub fn find(domain: &str, op: &str) -> Option<&'static Row> {
+    match domain {
+        "" | "ai.onnx" => all().find(|row| row.name == op),
+        _ => None,
+    }
 }
 
 /// Every row.
 pub fn all() -> impl Iterator<Item = &'static Row> {
     let tables = [
-        &[IF],
+        CONTROL,
         elementwise::ROWS,
         index::ROWS,
         norm::ROWS,

@@ -8,14 +8,14 @@ use tessera_runtime::io::onnx;
 
 pub const ROWS: &[Row] = &[
     row("Abs", |n| map(n, "op.abs(x)")),
-    row("Neg", |n| map(n, "-x")),
+    row("Neg", |n| of_numbers(n, "-x", "-", |x| -x)),
     row("Exp", |n| map(n, "op.exp(x)")),
     row("Log", |n| map(n, "op.log(x)")),
-    row("Sqrt", |n| map(n, "op.sqrt(x)")),
-    row("Reciprocal", |n| map(n, "op.reciprocal(x)")),
-    row("Floor", |n| map(n, "op.floor(x)")),
-    row("Ceil", |n| map(n, "op.ceil(x)")),
-    row("Round", |n| map(n, "op.round(x)")),
+    row("Sqrt", |n| of_numbers(n, "op.sqrt(x)", "math.sqrt", f64::sqrt)),
+    row("Reciprocal", |n| of_numbers(n, "op.reciprocal(x)", "1.0 / ", |x| 1.0 / x)),
+    row("Floor", |n| of_numbers(n, "op.floor(x)", "math.floor", f64::floor)),
+    row("Ceil", |n| of_numbers(n, "op.ceil(x)", "math.ceil", f64::ceil)),
+    row("Round", |n| of_numbers(n, "op.round(x)", "round", f64::round_ties_even)),
     row("Sin", |n| map(n, "op.sin(x)")),
     row("Cos", |n| map(n, "op.cos(x)")),
     row("Tan", |n| map(n, "op.tan(x)")),
@@ -94,6 +94,22 @@ pub fn filled(template: &str, x: &str, y: &str) -> String {
 fn map(n: &mut Node, template: &str) -> Result<(), No> {
     let x = n.tensor(0)?;
     n.give(&filled(template, &x.text, ""), x.rank, x.dtype)
+}
+
+/// The same of floats that are computed while the file is translated, by a function of the host.
+fn of_numbers(n: &mut Node, template: &str, name: &str, f: fn(f64) -> f64) -> Result<(), No> {
+    match n.value(0)?.numbers() {
+        Some(numbers) if numbers.dtype.is_float() => {
+            let dtype = numbers.dtype;
+            let elems = numbers.elems.iter().map(|e| match e.mapped(name, f) {
+                Int::Float(text) => Int::Float(format!("({text})")),
+                known => known.as_float(dtype),
+            });
+            let elems = elems.collect();
+            n.give_ints(Ints { elems, ..numbers })
+        }
+        _ => map(n, template),
+    }
 }
 
 fn test(n: &mut Node, template: &str) -> Result<(), No> {
@@ -185,17 +201,20 @@ fn cast_to(n: &mut Node, to: DType) -> Result<(), No> {
     if matches!(n.value(0)?, Value::Matrix(..)) && to == DType::I64 {
         return same(n);
     }
-    if let Some(ints) = n.value(0)?.ints() {
+    if let Some(ints) = n.value(0)?.numbers() {
+        let whole = || ints.elems.iter().map(Int::truncated).collect::<Vec<_>>();
         let elems = match to {
-            DType::I64 => Some(ints.elems.clone()),
-            DType::I32 => ints
-                .elems
-                .iter()
-                .all(|e| e.known().is_none_or(|k| i32::try_from(k).is_ok()))
-                .then(|| ints.elems.clone()),
+            DType::I64 => Some(whole()),
+            DType::I32 => Some(whole()).filter(|all| all.iter().all(|e| e.known().is_none_or(|k| i32::try_from(k).is_ok()))),
             DType::Bool => {
-                let known = ints.elems.iter().map(|e| Some(Int::Known(i64::from(e.known()? != 0))));
+                let known = ints.elems.iter().map(|e| Some(Int::Known(i64::from(e.real()? != 0.0))));
                 known.collect::<Option<Vec<_>>>()
+            }
+            // Sizes go through floats where something is scaled; an expression that is a bool is none.
+            DType::F64 | DType::F32 | DType::F16 | DType::Bf16
+                if ints.dtype != DType::Bool || ints.elems.iter().all(|e| e.known().is_some()) =>
+            {
+                Some(ints.elems.iter().map(|e| e.as_float(to)).collect())
             }
             _ => None,
         };

@@ -48,8 +48,11 @@ fn constant(n: &mut Node) -> Result<(), No> {
         Some(Attribute::Int(v)) => n.give_ints(ints(&[*v], true)),
         Some(Attribute::Ints(v)) => n.give_ints(ints(v, false)),
         Some(Attribute::Float(x)) => {
-            let x = literal(f64::from(*x), DType::F32);
-            n.give(&format!("op.full((), {x}, dtype=f32)"), 0, DType::F32)
+            n.give_ints(Ints { elems: vec![Int::Real(f64::from(*x))], scalar: true, dtype: DType::F32 })
+        }
+        Some(Attribute::Floats(v)) if (1..=8).contains(&v.len()) => {
+            let elems = v.iter().map(|x| Int::Real(f64::from(*x))).collect();
+            n.give_ints(Ints { elems, scalar: false, dtype: DType::F32 })
         }
         Some(Attribute::Floats(v)) if v.is_empty() => n.give("op.zeros((0,))", 1, DType::F32),
         Some(Attribute::Floats(v)) => {

@@ -275,17 +275,21 @@ fn resize(n: &mut Node) -> Result<(), No> {
     for (i, axis) in axes.into_iter().enumerate() {
         let own = x.dim(axis);
         let (size, scale) = match (&scales, &sizes) {
-            (Some(scales), _) => match scales[i] {
-                1.0 => continue,
+            (Some(scales), _) => match &scales[i] {
+                Int::Real(1.0) | Int::Known(1) => continue,
                 // The number that was written down: f32 rounded it, and places at borders would follow that.
-                scale => (scaled(&own, scale)?, literal(scale, DType::F32)),
+                Int::Real(scale) => (scaled(&own, *scale)?, literal(*scale, DType::F32)),
+                scale => {
+                    let text = scale.text();
+                    (Int::Size(format!("int(math.floor({} * {text}))", own.text())), text)
+                }
             },
             (_, Some(sizes)) if sizes[i] == own => continue,
             (_, Some(sizes)) => (sizes[i].clone(), format!("{} / {}", sizes[i].text(), own.text())),
             _ => continue,
         };
         // Version 10 takes the next element above where there are fewer than before.
-        let fewer = n.node.op == "Resize" && n.body.opset < 11 && scales.as_ref().is_some_and(|s| s[i] < 1.0);
+        let fewer = n.node.op == "Resize" && n.body.opset < 11 && scales.as_ref().is_some_and(|s| s[i].real().is_some_and(|s| s < 1.0));
         let rounding = if fewer { "ceil" } else { &*rounding };
         let at = format!("{}, {axis}, {}, {scale}, \"{places}\"", x.text, size.text());
         let call = match &*mode {
@@ -299,20 +303,22 @@ fn resize(n: &mut Node) -> Result<(), No> {
 }
 
 /// The scales of a node, an argument or (before version 9) attributes; `None` where there are sizes instead.
-fn scales(n: &Node, i: usize) -> Result<Option<Vec<f64>>, No> {
+fn scales(n: &Node, i: usize) -> Result<Option<Vec<Int>>, No> {
     if n.attribute("height_scale").is_some() {
         let [high, wide] = ["height_scale", "width_scale"].map(|name| n.float(name, 1.0));
-        return Ok(Some(vec![1.0, 1.0, high, wide]));
+        return Ok(Some([1.0, 1.0, high, wide].map(Int::Real).to_vec()));
     }
     if n.attribute("scales").is_some() {
-        return Ok(Some(n.floats("scales").into_iter().map(f64::from).collect()));
+        return Ok(Some(n.floats("scales").into_iter().map(|x| Int::Real(f64::from(x))).collect()));
     }
     if !n.has(i) {
         return Ok(None);
     }
     match n.value(i)? {
         Value::Constant(t) if t.elems() == Some(0) => Ok(None),
-        Value::Constant(t) => Ok(Some(t.floats()?)),
+        Value::Constant(t) => Ok(Some(t.floats()?.into_iter().map(Int::Real).collect())),
+        Value::Ints(numbers) if numbers.elems.is_empty() => Ok(None),
+        Value::Ints(numbers) => Ok(Some(numbers.elems)),
         _ => Err("its scales are not known".into()),
     }
 }
