@@ -1,5 +1,7 @@
 //! The operators: one row each.
 
+mod attention;
+mod contrib;
 mod elementwise;
 mod index;
 mod norm;
@@ -8,7 +10,9 @@ mod product;
 mod quantized;
 mod recurrent;
 mod reduce;
+mod scatter;
 mod shape;
+mod signal;
 mod sizes;
 mod windows;
 
@@ -76,7 +80,8 @@ const CONTROL: &[Row] = &[
 pub fn find(domain: &str, op: &str) -> Option<&'static Row> {
     match domain {
         "" | "ai.onnx" => all().find(|row| row.name == op),
-        _ => None,
+        // Rows of other domains have theirs before their name.
+        _ => all().find(|row| row.name.strip_suffix(op).and_then(|d| d.strip_suffix('.')) == Some(domain)),
     }
 }
 
@@ -84,6 +89,8 @@ pub fn find(domain: &str, op: &str) -> Option<&'static Row> {
 pub fn all() -> impl Iterator<Item = &'static Row> {
     let tables = [
         CONTROL,
+        attention::ROWS,
+        contrib::ROWS,
         elementwise::ROWS,
         index::ROWS,
         norm::ROWS,
@@ -92,7 +99,9 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         quantized::ROWS,
         recurrent::ROWS,
         reduce::ROWS,
+        scatter::ROWS,
         shape::ROWS,
+        signal::ROWS,
         sizes::ROWS,
         windows::ROWS,
     ];

@@ -86,12 +86,7 @@ fn attention(n: &mut Node) -> Result<(), No> {
             args.push_str(&format!(", {word}={}", n.int(name, -1)));
         }
     }
-    // Before version 25 the mask was added before the scores were bounded.
-    let shown = match (n.int("qk_matmul_output_mode", 0), n.schema.since) {
-        (1, ..25) => 2,
-        (2, ..25) => 1,
-        (mode, _) => mode,
-    };
+    let shown = n.int("qk_matmul_output_mode", 0);
     if shown != 0 {
         args.push_str(&format!(", shown={shown}"));
     }

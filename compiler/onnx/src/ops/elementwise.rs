@@ -24,6 +24,9 @@ pub const ROWS: &[Row] = &[
     row("Atan", |n| map(n, "op.atan(x)")),
     row("Sinh", |n| map(n, "op.sinh(x)")),
     row("Cosh", |n| map(n, "op.cosh(x)")),
+    row("Asinh", |n| map(n, "op.asinh(x)")),
+    row("Acosh", |n| map(n, "op.acosh(x)")),
+    row("Atanh", |n| map(n, "op.atanh(x)")),
     row("Tanh", |n| map(n, "op.tanh(x)")),
     row("Sigmoid", |n| map(n, "op.sigmoid(x)")),
     row("Relu", |n| map(n, "op.relu(x)")),
@@ -63,6 +66,8 @@ pub const ROWS: &[Row] = &[
     row("LeakyRelu", |n| with_numbers(n, "op.leaky_relu(x, ALPHA)")).honours(&["alpha"]),
     row("ThresholdedRelu", |n| with_numbers(n, "op.where(x > ALPHA, x, 0.0)")).honours(&["alpha"]),
     row("Selu", |n| with_numbers(n, "GAMMA * op.elu(x, ALPHA)")).honours(&["alpha", "gamma"]),
+    row("Swish", |n| with_numbers(n, "x * op.sigmoid(ALPHA * x)")).honours(&["alpha"]),
+    row("Shrink", shrink).honours(&["bias", "lambd"]),
     row("HardSigmoid", |n| with_numbers(n, "op.clip(x * ALPHA + BETA, 0.0, 1.0)")).honours(&["alpha", "beta"]),
     row("Clip", clip).honours(&["min", "max"]),
     // How scales of eight bits are rounded concerns a type that has no counterpart.
@@ -127,6 +132,18 @@ fn with_numbers(n: &mut Node, template: &str) -> Result<(), No> {
         }
     }
     map(n, &text)
+}
+
+/// Nearer to 0 by `bias`, and 0 where it lies nearer than `lambd`. Ints are shifted by what is left of a bias without its
+/// fraction.
+fn shrink(n: &mut Node) -> Result<(), No> {
+    let x = n.tensor(0)?;
+    let own = if x.dtype.is_int() { format!("{}.to(f32)", x.text) } else { x.text.clone() };
+    let inside = if x.dtype.is_int() { DType::F32 } else { x.dtype };
+    let own = n.bound(&own, x.rank, inside)?.text;
+    let (bias, bound) = (n.literal("bias", 0.0, inside), n.literal("lambd", 0.5, inside));
+    let text = format!("op.where({own} < -{bound}, {own} + {bias}, op.where({own} > {bound}, {own} - {bias}, 0.0))");
+    n.give(&if x.dtype.is_int() { format!("{text}.to({})", x.dtype) } else { text }, x.rank, x.dtype)
 }
 
 /// The first result is the first argument.

@@ -32,6 +32,17 @@ pub const ROWS: &[Row] = &[
     row("BitwiseAnd", |n| join(n, "op.bit_and(x, y)", |_, _| None)),
     row("BitwiseOr", |n| join(n, "op.bit_or(x, y)", |_, _| None)),
     row("BitwiseXor", |n| join(n, "op.bit_xor(x, y)", |_, _| None)),
+    row("BitShift", |n| {
+        let name = if n.text("direction", "") == "LEFT" { "shl" } else { "shr" };
+        join(n, &format!("op.{name}(x, y)"), |_, _| None)
+    })
+    .honours(&["direction"]),
+    row("SwiGLU", |n| {
+        let (a, b) = (n.tensor(0)?, n.tensor(1)?);
+        let alpha = n.literal("alpha", 1.0, a.dtype);
+        n.give(&format!("{0} * op.sigmoid({alpha} * {0}) * {1}", a.text, b.text), a.rank, a.dtype)
+    })
+    .honours(&["alpha"]),
     row("Where", choose),
 ];
 

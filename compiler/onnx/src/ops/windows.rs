@@ -7,8 +7,16 @@ use tessera_base::DType;
 
 const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
 
+/// What convolutions of every kind follow.
+pub const CONVOLVED: &[&str] = &["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
+
+/// The same with a function behind it.
+pub const CONVOLVED_AND_ACTIVATED: &[&str] = &[
+    "activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides",
+];
+
 pub const ROWS: &[Row] = &[
-    row("Conv", conv).honours(&["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"]),
+    row("Conv", conv).honours(CONVOLVED),
     row("ConvTranspose", conv_transpose)
         .honours(&["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"])
         .refuses(&["output_shape"]),
@@ -20,6 +28,14 @@ pub const ROWS: &[Row] = &[
         // For cubic ones, and for places outside by `tf_crop_and_resize`, which both are refused.
         .ignores(&["cubic_coeff_a", "exclude_outside", "extrapolation_value"])
         .refuses(&["antialias", "keep_aspect_ratio_policy"]),
+    row("LpPool", |n| {
+        if n.schema.since < 2 {
+            return Err("before version 2 its power may have a fraction, which is not supported".into());
+        }
+        lp_pool(n)
+    })
+    .honours(&["auto_pad", "ceil_mode", "kernel_shape", "p", "pads", "strides"])
+    .refuses(&["dilations"]),
     row("Upsample", resize).honours(&["mode", "scales", "height_scale", "width_scale"]),
 ];
 
@@ -142,15 +158,24 @@ fn kernel(n: &Node, w: &Tensor) -> Result<Vec<Int>, No> {
 
 fn conv(n: &mut Node) -> Result<(), No> {
     let (x, w) = (n.tensor(0)?, n.tensor(1)?);
+    let bias = n.optional(2)?.map_or(String::new(), |b| format!(", bias={}", b.text));
+    let text = convolution(n, &x, &w, &bias)?;
+    n.give(&text, x.rank, x.dtype)
+}
+
+/// A convolution of ints, whose sums are i32.
+pub fn convolved(n: &mut Node, x: &Tensor, w: &Tensor) -> Result<Tensor, No> {
+    let text = convolution(n, x, w, "")?;
+    n.bound(&format!("{text}.to(i32)"), x.rank, DType::I32)
+}
+
+pub fn convolution(n: &mut Node, x: &Tensor, w: &Tensor, bias: &str) -> Result<String, No> {
     if w.rank != x.rank || !(3..=5).contains(&x.rank) {
         return Err(format!("its arguments have {} and {} dims", x.rank, w.rank));
     }
-    let kernel = kernel(n, &w)?;
-    let at = windows(n, &x, kernel)?;
-    let mut text = format!("op.conv{}d({}, {}", x.rank - 2, x.text, w.text);
-    if let Some(bias) = n.optional(2)? {
-        text.push_str(&format!(", bias={}", bias.text));
-    }
+    let kernel = kernel(n, w)?;
+    let at = windows(n, x, kernel)?;
+    let mut text = format!("op.conv{}d({}, {}{bias}", x.rank - 2, x.text, w.text);
     if at.stride.iter().any(|s| *s != 1) {
         text.push_str(&format!(", stride={}", ints(&at.stride)));
     }
@@ -164,7 +189,7 @@ fn conv(n: &mut Node) -> Result<(), No> {
     if groups != 1 {
         text.push_str(&format!(", groups={groups}"));
     }
-    n.give(&format!("{text})"), x.rank, x.dtype)
+    Ok(format!("{text})"))
 }
 
 fn conv_transpose(n: &mut Node) -> Result<(), No> {
@@ -239,6 +264,21 @@ fn pool(n: &mut Node, largest: bool) -> Result<(), No> {
         false => format!("op.avg_pool({of}{args_text}) / op.avg_pool(op.ones_like({of}){args_text})"),
     };
     n.give(&text, x.rank, x.dtype)
+}
+
+/// Roots of sums of powers: a mean over windows in which padding counts as 0, times their size.
+fn lp_pool(n: &mut Node) -> Result<(), No> {
+    let (x, p) = (n.tensor(0)?, n.float("p", 2.0));
+    let kernel = n.list("kernel_shape").ok_or("it has no `kernel_shape`")?;
+    let count = kernel.iter().try_fold(1i64, |all, k| all.checked_mul(*k)).ok_or("its window is too large")?;
+    let at = windows(n, &x, kernel.into_iter().map(Int::Known).collect())?;
+    let pads = at.pads.iter().zip(&at.beyond).map(|((b, a), more)| Some((b.clone(), a.add(more)?)));
+    let pads = pads.collect::<Option<Vec<_>>>().ok_or("its window is too large")?;
+    let pairs: Vec<String> = pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
+    let (kernel, stride, pads) = (tuple(&at.kernel), ints(&at.stride), pairs.join(", "));
+    let powers = format!("op.abs({}) ** {p:?}", x.text);
+    let mean = format!("op.avg_pool({powers}, {kernel}, stride={stride}, padding=({pads},))");
+    n.give(&format!("({mean} * {count}.0) ** (1.0 / {p:?})"), x.rank, x.dtype)
 }
 
 /// Another size along some dims: elements at computed places, or between them.
