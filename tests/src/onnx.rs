@@ -44,7 +44,10 @@ pub fn node(op: &str, inputs: &[&str], outputs: &[&str], attributes: &[(&str, At
     inputs.iter().for_each(|i| out.extend(bytes(1, i.as_bytes())));
     outputs.iter().for_each(|o| out.extend(bytes(2, o.as_bytes())));
     out.extend(bytes(3, format!("the {}", outputs.first().unwrap_or(&"")).as_bytes()));
+    // A domain stands before the name.
+    let (domain, op) = op.rsplit_once('.').unwrap_or(("", op));
     out.extend(bytes(4, op.as_bytes()));
+    out.extend(bytes(7, domain.as_bytes()));
     for (name, value) in attributes {
         let value = match value {
             Attribute::Int(n) => [int(3, *n), int(20, 2)].concat(),

@@ -196,7 +196,7 @@ impl<'m> Node<'_, 'm> {
 
     /// An argument that shapes are made of.
     pub fn ints(&self, i: usize) -> Result<Vec<Int>, No> {
-        match self.value(i)?.ints() {
+        match self.value(i)?.numbers() {
             Some(ints) => Ok(ints.elems.iter().map(Int::truncated).collect()),
             None => Err(format!("its argument {i} (`{}`) depends on data", self.node.inputs[i])),
         }
@@ -211,6 +211,17 @@ impl<'m> Node<'_, 'm> {
     pub fn one(&self, i: usize) -> Result<Int, No> {
         let ints = self.ints(i)?;
         ints.first().cloned().ok_or_else(|| format!("its argument {i} is empty"))
+    }
+
+    /// One int or float as a value of the host, which is read from a tensor where it depends on data.
+    pub fn read(&mut self, i: usize) -> Result<String, No> {
+        if let Some(numbers) = self.value(i)?.numbers()
+            && let Some(one) = numbers.elems.first()
+        {
+            return Ok(one.text());
+        }
+        let t = self.tensor(i)?;
+        Ok(if t.rank == 0 { format!("{}.item()", t.text) } else { format!("{}.reshape(()).item()", t.text) })
     }
 
     /// A number that is known: a float or an int.

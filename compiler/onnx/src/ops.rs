@@ -6,6 +6,7 @@ mod elementwise;
 mod index;
 mod norm;
 mod pairs;
+mod pools;
 mod product;
 mod quantized;
 mod recurrent;
@@ -95,6 +96,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         index::ROWS,
         norm::ROWS,
         pairs::ROWS,
+        pools::ROWS,
         product::ROWS,
         quantized::ROWS,
         recurrent::ROWS,

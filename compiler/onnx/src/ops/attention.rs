@@ -16,8 +16,8 @@ pub const ROWS: &[Row] = &[
         "right_window_size",
         "scale",
         "softcap",
-        "softmax_precision",
-    ]),
+    ])
+    .ignores(&["softmax_precision"]),
     row("RotaryEmbedding", |n| {
         let x = n.tensor(0)?;
         let y = heads(n, &x, "num_heads")?;
@@ -89,9 +89,6 @@ fn attention(n: &mut Node) -> Result<(), No> {
     let shown = n.int("qk_matmul_output_mode", 0);
     if shown != 0 {
         args.push_str(&format!(", shown={shown}"));
-    }
-    if n.int("softmax_precision", 0) == 1 {
-        args.push_str(", precise=True");
     }
     let call = n.library(&format!("attention({args})"));
     let all = n.bound(&call, 0, given.dtype)?;

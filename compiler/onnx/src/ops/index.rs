@@ -51,7 +51,11 @@ fn gather(n: &mut Node) -> Result<(), No> {
 }
 
 fn one_hot(n: &mut Node) -> Result<(), No> {
-    let (mut ids, depth) = (n.tensor(0)?, n.one(1)?);
+    let mut ids = n.tensor(0)?;
+    let depth = match n.one(1) {
+        Ok(size) => size,
+        Err(_) => Int::Other(format!("int({})", n.read(1)?)),
+    };
     if ids.dtype != DType::I64 {
         ids = n.bound(&format!("{}.to(i64)", ids.text), ids.rank, DType::I64)?;
     }

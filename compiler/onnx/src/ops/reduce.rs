@@ -5,6 +5,7 @@ use super::{Row, row};
 use crate::node::{No, Node, axes_text};
 use crate::value::{Int, Ints, Tensor, Value};
 use tessera_base::DType;
+use tessera_runtime::io::onnx::Attribute;
 
 const REDUCED: &[&str] = &["axes", "keepdims", "noop_with_empty_axes"];
 
@@ -26,7 +27,7 @@ pub const ROWS: &[Row] = &[
     row("CumSum", |n| running(n, "cumsum")).honours(&["exclusive", "reverse"]),
     row("CumProd", |n| running(n, "cumprod")).honours(&["exclusive", "reverse"]),
     row("GlobalLpPool", |n| {
-        let (x, p) = (n.tensor(0)?, n.float("p", 2.0));
+        let (x, p) = (n.tensor(0)?, power(n));
         let axes: Vec<usize> = (2..x.rank).collect();
         let sum = format!("op.sum(op.abs({}) ** {p:?}, axis={}, keepdims=True)", x.text, axes_text(&axes));
         n.give(&format!("{sum} ** (1.0 / {p:?})"), x.rank, x.dtype)
@@ -139,6 +140,14 @@ fn arg_reduce(n: &mut Node, name: &str) -> Result<(), No> {
         _ => format!("({} - 1) - {}", x.dim(axis).text(), place(&format!("op.flip({}, axis={axis})", x.text))),
     };
     n.give(&text, rank, DType::I64)
+}
+
+/// The power of a norm: in the first version it is a float.
+pub fn power(n: &Node) -> f64 {
+    match n.attribute("p") {
+        Some(Attribute::Float(p)) => f64::from(*p),
+        _ => n.int("p", 2) as f64,
+    }
 }
 
 fn running(n: &mut Node, name: &str) -> Result<(), No> {

@@ -5,8 +5,6 @@ use crate::node::{No, Node};
 use crate::value::{Int, Tensor, Value, literal, tuple};
 use tessera_base::DType;
 
-const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
-
 /// What convolutions of every kind follow.
 pub const CONVOLVED: &[&str] = &["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
 
@@ -20,33 +18,30 @@ pub const ROWS: &[Row] = &[
     row("ConvTranspose", conv_transpose)
         .honours(&["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"])
         .refuses(&["output_shape"]),
-    // The order of places in memory concerns the second result, which is refused.
-    row("MaxPool", |n| pool(n, true)).honours(POOLED).ignores(&["storage_order"]).refuses(&["dilations"]),
-    row("AveragePool", |n| pool(n, false)).honours(POOLED).refuses(&["dilations"]),
     row("Resize", resize)
-        .honours(&["axes", "coordinate_transformation_mode", "mode", "nearest_mode"])
-        // For cubic ones, and for places outside by `tf_crop_and_resize`, which both are refused.
-        .ignores(&["cubic_coeff_a", "exclude_outside", "extrapolation_value"])
-        .refuses(&["antialias", "keep_aspect_ratio_policy"]),
-    row("LpPool", |n| {
-        if n.schema.since < 2 {
-            return Err("before version 2 its power may have a fraction, which is not supported".into());
-        }
-        lp_pool(n)
-    })
-    .honours(&["auto_pad", "ceil_mode", "kernel_shape", "p", "pads", "strides"])
-    .refuses(&["dilations"]),
+        .honours(&[
+            "antialias",
+            "axes",
+            "coordinate_transformation_mode",
+            "cubic_coeff_a",
+            "exclude_outside",
+            "keep_aspect_ratio_policy",
+            "mode",
+            "nearest_mode",
+        ])
+        // For places outside by `tf_crop_and_resize`, which is refused.
+        .ignores(&["extrapolation_value"]),
     row("Upsample", resize).honours(&["mode", "scales", "height_scale", "width_scale"]),
 ];
 
 /// How windows lie: one number for each spatial dim.
-struct Windows {
-    kernel: Vec<Int>,
-    stride: Vec<i64>,
-    dilation: Vec<i64>,
-    pads: Vec<(Int, Int)>,
+pub struct Windows {
+    pub kernel: Vec<Int>,
+    pub stride: Vec<i64>,
+    pub dilation: Vec<i64>,
+    pub pads: Vec<(Int, Int)>,
     /// How far the last windows of `ceil_mode` reach behind the padding.
-    beyond: Vec<Int>,
+    pub beyond: Vec<Int>,
 }
 
 fn list_of(n: &Node, name: &str, dims: usize) -> Result<Vec<i64>, No> {
@@ -57,7 +52,7 @@ fn list_of(n: &Node, name: &str, dims: usize) -> Result<Vec<i64>, No> {
     }
 }
 
-fn windows(n: &Node, x: &Tensor, kernel: Vec<Int>) -> Result<Windows, No> {
+pub fn windows(n: &Node, x: &Tensor, kernel: Vec<Int>) -> Result<Windows, No> {
     let dims = kernel.len();
     if x.rank < 3 || dims != x.rank - 2 {
         return Err(format!("its window has {dims} dims and its argument {}", x.rank));
@@ -132,7 +127,7 @@ fn overhang(end: i64, span: i64, whole: i64, stride: i64) -> i64 {
     (last + span - whole).max(0)
 }
 
-fn ints(list: &[i64]) -> String {
+pub fn ints(list: &[i64]) -> String {
     tuple(&list.iter().copied().map(Int::Known).collect::<Vec<_>>())
 }
 
@@ -228,59 +223,6 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
     n.give(&if rank == 3 { format!("op.squeeze({text}, 2)") } else { text }, rank, dtype)
 }
 
-fn pool(n: &mut Node, largest: bool) -> Result<(), No> {
-    n.only_one_result()?;
-    let x = n.tensor(0)?;
-    let kernel = n.list("kernel_shape").ok_or("it has no `kernel_shape`")?;
-    let at = windows(n, &x, kernel.into_iter().map(Int::Known).collect())?;
-    let none = Int::Known(0);
-    let args = |pads: &[(Int, Int)]| {
-        let mut args = format!(", {}, stride={}", tuple(&at.kernel), ints(&at.stride));
-        if pads.iter().any(|(b, a)| (b, a) != (&none, &none)) {
-            let pairs: Vec<String> = pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
-            args.push_str(&format!(", padding=({},)", pairs.join(", ")));
-        }
-        args
-    };
-    let reach: Option<Vec<_>> =
-        at.pads.iter().zip(&at.beyond).map(|((b, a), more)| Some((b.clone(), a.add(more)?))).collect();
-    let reach = reach.ok_or("its window is too large")?;
-    if largest {
-        return n.give(&format!("op.max_pool({}{})", x.text, args(&reach)), x.rank, x.dtype);
-    }
-    // Means are of the elements; those of padding count where that is asked for, what lies behind it never does.
-    let counted = n.int("count_include_pad", 0) != 0;
-    let (mut of, mut pads) = (x.text.clone(), reach);
-    if counted {
-        pads = at.beyond.iter().map(|more| (none.clone(), more.clone())).collect();
-        if at.pads.iter().any(|(b, a)| (b, a) != (&none, &none)) {
-            let pairs: Vec<String> = at.pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
-            of = n.bound(&format!("op.pad({of}, ((0, 0), (0, 0), {},))", pairs.join(", ")), x.rank, x.dtype)?.text;
-        }
-    }
-    let args_text = args(&pads);
-    let text = match pads.iter().all(|(b, a)| (b, a) == (&none, &none)) {
-        true => format!("op.avg_pool({of}{args_text})"),
-        false => format!("op.avg_pool({of}{args_text}) / op.avg_pool(op.ones_like({of}){args_text})"),
-    };
-    n.give(&text, x.rank, x.dtype)
-}
-
-/// Roots of sums of powers: a mean over windows in which padding counts as 0, times their size.
-fn lp_pool(n: &mut Node) -> Result<(), No> {
-    let (x, p) = (n.tensor(0)?, n.float("p", 2.0));
-    let kernel = n.list("kernel_shape").ok_or("it has no `kernel_shape`")?;
-    let count = kernel.iter().try_fold(1i64, |all, k| all.checked_mul(*k)).ok_or("its window is too large")?;
-    let at = windows(n, &x, kernel.into_iter().map(Int::Known).collect())?;
-    let pads = at.pads.iter().zip(&at.beyond).map(|((b, a), more)| Some((b.clone(), a.add(more)?)));
-    let pads = pads.collect::<Option<Vec<_>>>().ok_or("its window is too large")?;
-    let pairs: Vec<String> = pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
-    let (kernel, stride, pads) = (tuple(&at.kernel), ints(&at.stride), pairs.join(", "));
-    let powers = format!("op.abs({}) ** {p:?}", x.text);
-    let mean = format!("op.avg_pool({powers}, {kernel}, stride={stride}, padding=({pads},))");
-    n.give(&format!("({mean} * {count}.0) ** (1.0 / {p:?})"), x.rank, x.dtype)
-}
-
 /// Another size along some dims: elements at computed places, or between them.
 fn resize(n: &mut Node) -> Result<(), No> {
     let mut x = n.tensor(0)?;
@@ -296,10 +238,7 @@ fn resize(n: &mut Node) -> Result<(), No> {
     }
     // The first version names two dims.
     let mode = n.text("mode", "nearest").replace("bilinear", "linear");
-    if !matches!(&*mode, "nearest" | "linear") {
-        return n.refuses("mode", "`nearest` and `linear` are supported");
-    }
-    if mode == "linear" && !x.dtype.is_float() {
+    if mode != "nearest" && !x.dtype.is_float() {
         return n.refuses("mode", &format!("what lies between elements of {} is none of them", x.dtype));
     }
     let places = n.text("coordinate_transformation_mode", if old { "asymmetric" } else { "half_pixel" });
@@ -312,9 +251,23 @@ fn resize(n: &mut Node) -> Result<(), No> {
     if mode == "nearest" && !nearest.contains(&&*rounding) {
         return n.refuses("nearest_mode", "it is not known");
     }
+    // Sums of more than two elements, or over what a smaller picture leaves out.
+    let (inside, wide) = (n.int("exclude_outside", 0) != 0, n.int("antialias", 0) != 0);
+    let smooth = mode == "cubic" || (mode == "linear" && wide);
+    let mut sizes = sizes;
+    let mut scales = scales;
+    let policy = n.text("keep_aspect_ratio_policy", "stretch");
+    if let (Some(wanted), true) = (&sizes, policy != "stretch") {
+        let larger = policy == "not_smaller";
+        let scale = one_scale(n, &x, &axes, wanted, larger)?;
+        let size = |axis: &usize| Some(Int::Known((x.dim(*axis).known()? as f64 * scale + 0.5).floor() as i64));
+        sizes = axes.iter().map(size).collect();
+        scales = Some(vec![Int::Real(scale); axes.len()]);
+    }
     for (i, axis) in axes.into_iter().enumerate() {
         let own = x.dim(axis);
         let (size, scale) = match (&scales, &sizes) {
+            (Some(scales), Some(sizes)) => (sizes[i].clone(), literal(scales[i].real().unwrap_or(1.0), DType::F64)),
             (Some(scales), _) => match &scales[i] {
                 Int::Real(1.0) | Int::Known(1) => continue,
                 // The number that was written down: f32 rounded it, and places at borders would follow that.
@@ -333,6 +286,17 @@ fn resize(n: &mut Node) -> Result<(), No> {
         let rounding = if fewer { "ceil" } else { &*rounding };
         let at = format!("{}, {axis}, {}, {scale}, \"{places}\"", x.text, size.text());
         let call = match &*mode {
+            _ if smooth => {
+                let a = n.literal("cubic_coeff_a", -0.75, DType::F32);
+                let mut more = format!(", \"{mode}\", {a}");
+                if inside {
+                    more.push_str(", inside=True");
+                }
+                if wide {
+                    more.push_str(", wide=True");
+                }
+                n.library(&format!("resize_smooth({at}{more})"))
+            }
             "linear" => n.library(&format!("resize_linear({at})")),
             _ => n.library(&format!("resize({at}, \"{rounding}\")")),
         };
@@ -340,6 +304,17 @@ fn resize(n: &mut Node) -> Result<(), No> {
     }
     n.result(0, Value::Tensor(x));
     Ok(())
+}
+
+/// One scale for all dims: the largest with which none is larger than asked for, or the smallest with which none is
+/// smaller.
+fn one_scale(n: &Node, x: &Tensor, axes: &[usize], wanted: &[Int], larger: bool) -> Result<f64, No> {
+    let ratios = axes.iter().zip(wanted).map(|(axis, size)| Some(size.known()? as f64 / x.dim(*axis).known()? as f64));
+    let Some(ratios) = ratios.collect::<Option<Vec<_>>>() else {
+        return n.refuses("keep_aspect_ratio_policy", "its sizes depend on sizes of inputs");
+    };
+    let pick = if larger { f64::max } else { f64::min };
+    ratios.into_iter().reduce(pick).ok_or_else(|| "it names no dims".into())
 }
 
 /// The scales of a node, an argument or (before version 9) attributes; `None` where there are sizes instead.
