@@ -131,8 +131,11 @@ impl<'m> Pass<'m> {
             Value::Constant(t) => t.dims.len(),
             Value::Ints(ints) => usize::from(!ints.scalar),
             Value::Matrix(..) => 2,
-            Value::Broken => 0,
+            Value::List(_) | Value::Broken => 0,
         };
+        if a.1.iter().chain(&b.1).any(|v| matches!(v, Value::List(_))) {
+            return Err("its branches give sequences, and its condition is not known".into());
+        }
         let same = a.1.iter().zip(&b.1).all(|(a, b)| (rank_of(a), a.dtype()) == (rank_of(b), b.dtype()));
         if !same && !by_size {
             return Err("its branches give different types, and its condition depends on data".into());
@@ -223,7 +226,8 @@ impl<'m> Pass<'m> {
         let (turn, go) = (self.body.fresh(), self.body.fresh());
         let number = Ints { elems: vec![Int::Size(turn.clone())], scalar: true, dtype: DType::I64 };
         let test = Tensor::new(go.clone(), 0, DType::Bool);
-        let given = [Value::Ints(number), Value::Tensor(test)].into_iter().chain(state.iter().cloned().map(Value::Tensor));
+        let given =
+            [Value::Ints(number), Value::Tensor(test)].into_iter().chain(state.iter().cloned().map(Value::Tensor));
         let known = graph.inputs.iter().map(|i| i.name).zip(given).collect();
         let (lines, values) = self.apart(graph, known)?;
         let (Some(goes_on), results) = (values.first(), values.get(1..).unwrap_or_default()) else {
@@ -238,7 +242,10 @@ impl<'m> Pass<'m> {
             let t = self.body.as_tensor(value)?;
             if i < carried && (t.rank, t.dtype) != (state[i].rank, state[i].dtype) {
                 let s = &state[i];
-                return Err(format!("a value with {} dims of {} becomes one with {} of {}", s.rank, s.dtype, t.rank, t.dtype));
+                return Err(format!(
+                    "a value with {} dims of {} becomes one with {} of {}",
+                    s.rank, s.dtype, t.rank, t.dtype
+                ));
             }
             texts.push(t.text.clone());
             rows.push(t);

@@ -11,19 +11,96 @@ const OPEN: i64 = -1;
 
 /// Operators whose first result has the sizes of their first argument.
 const KEEP: &[&str] = &[
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu",
-    "Clip", "Cos", "Cosh", "CumProd", "CumSum", "DequantizeLinear", "Dropout", "DynamicQuantizeLinear", "Elu", "Erf", "Exp",
-    "Floor", "Gelu", "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "InstanceNormalization", "IsInf", "IsNaN",
-    "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "Mish", "Neg", "Not", "QuantizeLinear",
-    "RMSNormalization", "Reciprocal", "Relu", "RotaryEmbedding", "Round", "ScatterElements", "ScatterND", "Selu", "Shrink",
-    "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "BatchNormalization",
+    "Cast",
+    "CastLike",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Cosh",
+    "CumProd",
+    "CumSum",
+    "DequantizeLinear",
+    "Dropout",
+    "DynamicQuantizeLinear",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "GroupNormalization",
+    "HardSigmoid",
+    "HardSwish",
+    "Hardmax",
+    "InstanceNormalization",
+    "IsInf",
+    "IsNaN",
+    "LRN",
+    "LayerNormalization",
+    "LeakyRelu",
+    "Log",
+    "LogSoftmax",
+    "LpNormalization",
+    "Mish",
+    "Neg",
+    "Not",
+    "QuantizeLinear",
+    "RMSNormalization",
+    "Reciprocal",
+    "Relu",
+    "RotaryEmbedding",
+    "Round",
+    "ScatterElements",
+    "ScatterND",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softmax",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Swish",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
     "Trilu",
 ];
 
 /// Operators whose arguments broadcast.
 const MEET: &[&str] = &[
-    "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less",
-    "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+    "Add",
+    "And",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Div",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Mean",
+    "Min",
+    "Mod",
+    "Mul",
+    "Or",
+    "Pow",
+    "Sub",
+    "Sum",
+    "Where",
+    "Xor",
 ];
 
 /// Notes the sizes of the results of a node that has been translated.
@@ -52,7 +129,7 @@ fn of(n: &Node, i: usize) -> Option<Vec<i64>> {
         Value::Constant(t) => t.dims.clone(),
         Value::Ints(ints) if ints.scalar => vec![],
         Value::Ints(ints) => vec![i64::try_from(ints.elems.len()).ok()?],
-        Value::Matrix(..) | Value::Broken => return None,
+        Value::Matrix(..) | Value::List(_) | Value::Broken => return None,
     })
 }
 
@@ -201,7 +278,10 @@ fn reshaped(n: &Node) -> Option<Vec<i64>> {
         });
     }
     // The one that is left open, where all else is known.
-    let (count, open) = (x.iter().try_fold(1i64, |n, d| n.checked_mul(*d).filter(|n| *n > 0)), wanted.iter().position(|w| w.known() == Some(-1)));
+    let (count, open) = (
+        x.iter().try_fold(1i64, |n, d| n.checked_mul(*d).filter(|n| *n > 0)),
+        wanted.iter().position(|w| w.known() == Some(-1)),
+    );
     if let (Some(count), Some(at)) = (count.filter(|_| !x.contains(&OPEN)), open)
         && out.iter().filter(|d| **d == OPEN).count() == 1
     {

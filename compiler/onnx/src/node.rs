@@ -104,6 +104,7 @@ impl<'m> Body<'m> {
                 Some(ints) if ints.elems.len() <= 16 => Ok(ints.tensor()),
                 _ => self.weight(t),
             },
+            Value::List(_) => Err("a sequence stands where a tensor is needed".into()),
             Value::Broken => Err(String::new()),
         }
     }
@@ -186,7 +187,7 @@ impl<'m> Node<'_, 'm> {
             Value::Constant(t) => t.dims.len(),
             Value::Ints(ints) => usize::from(!ints.scalar),
             Value::Matrix(..) => 2,
-            Value::Broken => 0,
+            Value::List(_) | Value::Broken => 0,
         }
     }
 

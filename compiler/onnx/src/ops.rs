@@ -12,6 +12,7 @@ mod quantized;
 mod recurrent;
 mod reduce;
 mod scatter;
+mod sequences;
 mod shape;
 mod signal;
 mod sizes;
@@ -102,6 +103,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         recurrent::ROWS,
         reduce::ROWS,
         scatter::ROWS,
+        sequences::ROWS,
         shape::ROWS,
         signal::ROWS,
         sizes::ROWS,

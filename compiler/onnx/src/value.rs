@@ -17,6 +17,8 @@ pub enum Value<'m> {
     Ints(Ints),
     /// The same in rows of so many, which paddings are turned over with.
     Matrix(Ints, usize),
+    /// A sequence.
+    List(Vec<Value<'m>>),
     /// Reported already.
     Broken,
 }
@@ -294,7 +296,7 @@ impl Value<'_> {
             Value::Tensor(t) => Some(t.dtype),
             Value::Constant(t) => t.dtype().ok(),
             Value::Ints(ints) | Value::Matrix(ints, _) => Some(ints.dtype),
-            Value::Broken => None,
+            Value::List(_) | Value::Broken => None,
         }
     }
 

@@ -7,17 +7,18 @@ use tessera_base::DType;
 
 pub const ROWS: &[Row] = &[
     // Scores are computed in f32 at least, which is as precise as any that can be asked for.
-    row("Attention", attention).honours(&[
-        "is_causal",
-        "kv_num_heads",
-        "left_window_size",
-        "q_num_heads",
-        "qk_matmul_output_mode",
-        "right_window_size",
-        "scale",
-        "softcap",
-    ])
-    .ignores(&["softmax_precision"]),
+    row("Attention", attention)
+        .honours(&[
+            "is_causal",
+            "kv_num_heads",
+            "left_window_size",
+            "q_num_heads",
+            "qk_matmul_output_mode",
+            "right_window_size",
+            "scale",
+            "softcap",
+        ])
+        .ignores(&["softmax_precision"]),
     row("RotaryEmbedding", |n| {
         let x = n.tensor(0)?;
         let y = heads(n, &x, "num_heads")?;

@@ -50,8 +50,12 @@ pub const ROWS: &[Row] = &[
     row("com.microsoft.Attention", attention)
         .honours(&["mask_filter_value", "num_heads", "scale", "unidirectional"])
         .refuses(&["do_rotary", "past_present_share_buffer", "qkv_hidden_sizes", "rotary_embedding_dim"]),
-    row("com.microsoft.MultiHeadAttention", multi_head)
-        .honours(&["mask_filter_value", "num_heads", "scale", "unidirectional"]),
+    row("com.microsoft.MultiHeadAttention", multi_head).honours(&[
+        "mask_filter_value",
+        "num_heads",
+        "scale",
+        "unidirectional",
+    ]),
     row("com.microsoft.RotaryEmbedding", rotary)
         .honours(&["interleaved", "num_heads", "rotary_embedding_dim"])
         .refuses(&["is_packed_batching", "scale"]),
@@ -265,7 +269,8 @@ fn multi_head(n: &mut Node) -> Result<(), No> {
         if let (Some(bias), 3) = (&bias, t.rank) {
             // Its parts have the sizes of the three arguments, of which the first two are equal.
             let size = given.dim(2).text();
-            let part = ["{b}[:{s}]", "{b}[{s}:2 * {s}]", "{b}[2 * {s}:]"][i].replace("{b}", &bias.text).replace("{s}", &size);
+            let part =
+                ["{b}[:{s}]", "{b}[{s}:2 * {s}]", "{b}[2 * {s}:]"][i].replace("{b}", &bias.text).replace("{s}", &size);
             t = n.bound(&format!("{} + {part}", t.text), 3, t.dtype)?;
         }
         args.push(heads(n, &t, "num_heads")?.text);

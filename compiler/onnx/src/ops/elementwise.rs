@@ -222,7 +222,9 @@ fn cast_to(n: &mut Node, to: DType) -> Result<(), No> {
         let whole = || ints.elems.iter().map(Int::truncated).collect::<Vec<_>>();
         let elems = match to {
             DType::I64 => Some(whole()),
-            DType::I32 => Some(whole()).filter(|all| all.iter().all(|e| e.known().is_none_or(|k| i32::try_from(k).is_ok()))),
+            DType::I32 => {
+                Some(whole()).filter(|all| all.iter().all(|e| e.known().is_none_or(|k| i32::try_from(k).is_ok())))
+            }
             DType::Bool => {
                 let known = ints.elems.iter().map(|e| Some(Int::Known(i64::from(e.real()? != 0.0))));
                 known.collect::<Option<Vec<_>>>()

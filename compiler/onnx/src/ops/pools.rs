@@ -9,8 +9,15 @@ use tessera_base::DType;
 const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"];
 
 pub const ROWS: &[Row] = &[
-    row("MaxPool", |n| pool(n, true))
-        .honours(&["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"]),
+    row("MaxPool", |n| pool(n, true)).honours(&[
+        "auto_pad",
+        "ceil_mode",
+        "dilations",
+        "kernel_shape",
+        "pads",
+        "storage_order",
+        "strides",
+    ]),
     row("AveragePool", |n| pool(n, false)).honours(POOLED),
     row("LpPool", |n| {
         if n.schema.since < 2 {
@@ -85,7 +92,8 @@ fn gathered(n: &mut Node, x: &Tensor, at: &Windows, pads: &[(Int, Int)], value: 
         let span = kernel.sub(&Int::Known(1)).and_then(|k| k.mul(&Int::Known(dilation))).ok_or(large)?;
         let whole = x.dim(i + 2).add(&pads[i].0).and_then(|w| w.add(&pads[i].1)).ok_or(large)?;
         let steps = whole.sub(&span).and_then(|w| w.sub(&Int::Known(1))).ok_or(large)?;
-        let count = Int::Size(steps.text()).div(&Int::Known(stride)).and_then(|c| c.add(&Int::Known(1))).ok_or(large)?;
+        let count =
+            Int::Size(steps.text()).div(&Int::Known(stride)).and_then(|c| c.add(&Int::Known(1))).ok_or(large)?;
         let places = format!(
             "op.arange({}).reshape(-1, 1) * {stride} + op.arange({}) * {dilation}",
             count.text(),
@@ -115,13 +123,23 @@ fn largest_of(n: &mut Node, x: &Tensor, at: &Windows, pads: &[(Int, Int)]) -> Re
         let dims = at.kernel.len();
         let turned = n.int("storage_order", 0) != 0;
         let order: Vec<usize> = if turned { (0..dims).rev().collect() } else { (0..dims).collect() };
-        let mut place = format!("(op.arange({0} * {1}).reshape({0}, {1}{2}))", x.dim(0).text(), x.dim(1).text(), ", 1".repeat(dims));
+        let mut place = format!(
+            "(op.arange({0} * {1}).reshape({0}, {1}{2}))",
+            x.dim(0).text(),
+            x.dim(1).text(),
+            ", 1".repeat(dims)
+        );
         for i in order {
             let behind = at.kernel.iter().skip(i + 1).try_fold(Int::Known(1), |all, k| all.mul(k));
             let behind = behind.ok_or("its window is too large")?;
             let own = format!("({first} // {} % {})", behind.text(), at.kernel[i].text());
             let ones = ", 1".repeat(dims - 1 - i);
-            let start = format!("(op.arange({first}.shape[{}]).reshape(-1{ones}) * {} - {})", i + 2, at.stride[i], pads[i].0.text());
+            let start = format!(
+                "(op.arange({first}.shape[{}]).reshape(-1{ones}) * {} - {})",
+                i + 2,
+                at.stride[i],
+                pads[i].0.text()
+            );
             let text = format!("{place} * {} + {start} + {own} * {}", x.dim(i + 2).text(), at.dilation[i]);
             place = n.bound(&text, x.rank, DType::I64)?.text;
         }

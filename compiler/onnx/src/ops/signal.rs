@@ -80,7 +80,8 @@ fn stft(n: &mut Node) -> Result<(), No> {
 
 fn window(n: &mut Node, parts: &str) -> Result<(), No> {
     let size = n.one(0)?;
-    let dtype = onnx::dtype(n.int("output_datatype", 1)).map_err(|why| format!("its attribute `output_datatype`: {why}"))?;
+    let dtype =
+        onnx::dtype(n.int("output_datatype", 1)).map_err(|why| format!("its attribute `output_datatype`: {why}"))?;
     let periodic = if n.int("periodic", 1) != 0 { "True" } else { "False" };
     let call = n.library(&format!("cosine_window({}, {parts}, {periodic})", size.text()));
     n.give(&format!("{call}.to({dtype})"), 1, dtype)

@@ -9,15 +9,21 @@ use tessera_base::DType;
 pub const CONVOLVED: &[&str] = &["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
 
 /// The same with a function behind it.
-pub const CONVOLVED_AND_ACTIVATED: &[&str] = &[
-    "activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides",
-];
+pub const CONVOLVED_AND_ACTIVATED: &[&str] =
+    &["activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
 
 pub const ROWS: &[Row] = &[
     row("Conv", conv).honours(CONVOLVED),
-    row("ConvTranspose", conv_transpose)
-        .honours(&["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"])
-        .refuses(&["output_shape"]),
+    row("ConvTranspose", conv_transpose).honours(&[
+        "auto_pad",
+        "dilations",
+        "group",
+        "kernel_shape",
+        "output_padding",
+        "output_shape",
+        "pads",
+        "strides",
+    ]),
     row("Resize", resize)
         .honours(&[
             "antialias",
@@ -189,17 +195,21 @@ pub fn convolution(n: &mut Node, x: &Tensor, w: &Tensor, bias: &str) -> Result<S
 
 fn conv_transpose(n: &mut Node) -> Result<(), No> {
     let (mut x, mut w) = (n.tensor(0)?, n.tensor(1)?);
-    if w.rank != x.rank || !(3..=4).contains(&x.rank) {
+    if w.rank != x.rank || !(3..=5).contains(&x.rank) {
         return Err(format!("its arguments have {} and {} dims", x.rank, w.rank));
-    }
-    if !matches!(&*n.text("auto_pad", "NOTSET"), "NOTSET" | "VALID") {
-        return n.refuses("auto_pad", "sizes of the result that are asked for are not supported");
     }
     let dims = x.rank - 2;
     let kernel = kernel(n, &w)?;
     let mut at = windows(n, &x, kernel)?;
     let mut more = n.list("output_padding").unwrap_or_else(|| vec![0; dims]);
+    if more.len() != dims || more.iter().any(|m| *m < 0) {
+        return n.refuses("output_padding", &format!("it has {dims} dims, and paddings are not negative"));
+    }
+    at.pads = transposed_pads(n, &x, &at, &more)?;
     let (rank, dtype) = (x.rank, x.dtype);
+    if rank == 5 {
+        return stretched(n, &x, &w, &at, &more);
+    }
     if rank == 3 {
         // One dim is two of which the first has one element.
         x = n.bound(&format!("op.expand_dims({}, 2)", x.text), 4, dtype)?;
@@ -221,6 +231,94 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
         ints(&at.dilation)
     );
     n.give(&if rank == 3 { format!("op.squeeze({text}, 2)") } else { text }, rank, dtype)
+}
+
+/// The paddings of a transposed convolution: as they are told, or those that give a size that is asked for.
+fn transposed_pads(n: &Node, x: &Tensor, at: &Windows, more: &[i64]) -> Result<Vec<(Int, Int)>, No> {
+    let mode = n.text("auto_pad", "NOTSET");
+    let wanted = n.list("output_shape");
+    if wanted.is_none() && !mode.starts_with("SAME") {
+        return Ok(at.pads.clone());
+    }
+    // Older files name the first two sizes too.
+    let wanted = wanted.map(|list| list[list.len().saturating_sub(more.len())..].to_vec());
+    if wanted.as_ref().is_some_and(|w| w.len() != more.len()) {
+        return n.refuses("output_shape", &format!("it has {} dims", more.len()));
+    }
+    let mut out = vec![];
+    for (i, more) in more.iter().enumerate() {
+        let total = || {
+            let span = at.kernel[i].sub(&Int::Known(1))?.mul(&Int::Known(at.dilation[i]))?.add(&Int::Known(1))?;
+            let reach = span.add(&Int::Known(*more))?;
+            match &wanted {
+                Some(sizes) => {
+                    let steps = x.dim(i + 2).sub(&Int::Known(1))?.mul(&Int::Known(at.stride[i]))?;
+                    steps.add(&reach)?.sub(&Int::Known(sizes[i]))
+                }
+                None => reach.sub(&Int::Known(at.stride[i])),
+            }
+        };
+        let total = total().ok_or("its window is too large")?;
+        if total.known().is_some_and(|t| t < 0) {
+            let name = if wanted.is_some() { "output_shape" } else { "auto_pad" };
+            return n.refuses(name, "its result would be larger than what the windows reach");
+        }
+        let total = if total.known().is_some() { total } else { Int::Size(total.text()) };
+        let less = total.div(&Int::Known(2)).ok_or("its window is too large")?;
+        let rest = match total.known() {
+            Some(_) => total.sub(&less).ok_or("its window is too large")?,
+            None => Int::Size(format!("({} - {})", total.text(), less.text())),
+        };
+        out.push(if mode == "SAME_UPPER" { (less, rest) } else { (rest, less) });
+    }
+    Ok(out)
+}
+
+/// A transposed convolution as one of the argument with zeros between its elements, by the flipped window.
+fn stretched(n: &mut Node, x: &Tensor, w: &Tensor, at: &Windows, more: &[i64]) -> Result<(), No> {
+    let (dims, large) = (at.kernel.len(), "its window is too large");
+    let mut t = x.text.clone();
+    let mut sizes = x.dims();
+    for i in 0..dims {
+        let stride = at.stride[i];
+        if stride == 1 {
+            continue;
+        }
+        let pads: Vec<String> =
+            (0..=x.rank).map(|k| if k == i + 3 { format!("(0, {})", stride - 1) } else { "(0, 0)".into() }).collect();
+        sizes[i + 2] = sizes[i + 2].mul(&Int::Known(stride)).ok_or(large)?;
+        let wide = format!("op.pad(op.expand_dims({t}, {}), ({},)).reshape({})", i + 3, pads.join(", "), tuple(&sizes));
+        let cut = format!("{wide}[{}:{}]", ":, ".repeat(i + 2), 1 - stride);
+        t = n.bound(&cut, x.rank, x.dtype)?.text;
+        sizes[i + 2] = sizes[i + 2].sub(&Int::Known(stride - 1)).ok_or(large)?;
+    }
+    let groups = n.int("group", 1);
+    let axes: Vec<String> = (2..x.rank).map(|i| i.to_string()).collect();
+    let kernel: Vec<String> = at.kernel.iter().map(Int::text).collect();
+    let (inputs, outputs) = (w.dim(0).text(), w.dim(1).text());
+    let order: Vec<String> = (3..x.rank + 1).map(|i| i.to_string()).collect();
+    let flipped = format!(
+        "op.flip({}, axis=({})).reshape({groups}, {inputs} // {groups}, {outputs}, {k}).transpose(0, 2, 1, {}).reshape({groups} * {outputs}, {inputs} // {groups}, {k})",
+        w.text,
+        axes.join(", "),
+        order.join(", "),
+        k = kernel.join(", ")
+    );
+    let w = n.bound(&flipped, w.rank, w.dtype)?.text;
+    let mut sides = vec![];
+    for i in 0..dims {
+        let reach = at.kernel[i].sub(&Int::Known(1)).and_then(|k| k.mul(&Int::Known(at.dilation[i]))).ok_or(large)?;
+        let before = reach.sub(&at.pads[i].0).ok_or(large)?;
+        let after = reach.sub(&at.pads[i].1).and_then(|a| a.add(&Int::Known(more[i]))).ok_or(large)?;
+        if before.known().is_some_and(|b| b < 0) || after.known().is_some_and(|a| a < 0) {
+            return n.refuses("pads", "they reach further than the windows");
+        }
+        sides.push((before, after));
+    }
+    let bias = n.optional(2)?.map_or(String::new(), |b| format!(", bias={}", b.text));
+    let (pads, dilation) = (pads_text(&sides), ints(&at.dilation));
+    let text = format!("op.conv3d({t}, {w}{bias}, padding={pads}, dilation={dilation}, groups={groups})");
+    n.give(&text, x.rank, x.dtype)
 }
 
 /// Another size along some dims: elements at computed places, or between them.
@@ -282,7 +380,9 @@ fn resize(n: &mut Node) -> Result<(), No> {
             _ => continue,
         };
         // Version 10 takes the next element above where there are fewer than before.
-        let fewer = n.node.op == "Resize" && n.body.opset < 11 && scales.as_ref().is_some_and(|s| s[i].real().is_some_and(|s| s < 1.0));
+        let fewer = n.node.op == "Resize"
+            && n.body.opset < 11
+            && scales.as_ref().is_some_and(|s| s[i].real().is_some_and(|s| s < 1.0));
         let rounding = if fewer { "ceil" } else { &*rounding };
         let at = format!("{}, {axis}, {}, {scale}, \"{places}\"", x.text, size.text());
         let call = match &*mode {
