@@ -491,7 +491,7 @@ def more_elementwise():
     each("GlobalLpPool", [2], [some(1, 2, 3, 2)], p=[None, 1, 3])
     case("MeanVarianceNormalization", 13, [some(2, 3, 2, 2)])
     case("MeanVarianceNormalization", 13, [some(2, 3, 2)], axes=[0, 2])
-    each("LRN", [13], [some(2, 5, 2, 2)], size=[3, 4], alpha=[None, 0.5], beta=[None, 0.5], bias=[None, 2.0])
+    each("LRN", [13], [some(2, 5, 2, 2)], size=[3, 5], alpha=[None, 0.5], beta=[None, 0.5], bias=[None, 2.0])
     case("Det", 11, [some(2, 3, 3)])
 
 
@@ -565,7 +565,7 @@ def signals():
 
 
 def grids():
-    image, grid = some(2, 2, 3, 4), (random.integers(-12, 13, (2, 2, 3, 2)) / 10).astype("float32")
+    image, grid = some(2, 2, 3, 4), (random.integers(-12, 13, (2, 2, 3, 2)) / 8).astype("float32")
     names = dict(align_corners=[None, 1], padding_mode=[None, "border", "reflection"])
     each("GridSample", [16], [image, grid], mode=[None, "nearest", "bicubic"], **names)
     each("GridSample", [20], [image, grid], mode=[None, "nearest", "cubic"], padding_mode=["zeros"])
@@ -656,9 +656,21 @@ def contrib():
     case(m + "QuantizeLinear", 1, [some(2, 3, low=1, high=99), C(np.array([0.5, 0.25], "float32")), C(np.array([3, 4], "uint8"))], axis=0)
 
 
+def later():
+    x, w = some(1, 2, 3, 4), some(2, 3, 3, 2)
+    for shape in [[7, 8], [6, 7]]:
+        case("ConvTranspose", 11, [x, w], strides=[2, 2], output_shape=shape)
+    for pad in ["SAME_UPPER", "SAME_LOWER"]:
+        case("ConvTranspose", 11, [x, w], strides=[2, 2], auto_pad=pad)
+    for more in [dict(), dict(strides=[2, 1, 2], pads=[1, 0, 0, 0, 1, 1]), dict(dilations=[1, 2, 1], strides=[1, 2, 1], output_padding=[0, 1, 0])]:
+        case("ConvTranspose", 11, [some(1, 2, 2, 3, 2), some(2, 2, 2, 2, 2), some(2)], **more)
+    case("ConvTranspose", 11, [some(1, 4, 2, 2, 2), some(4, 3, 2, 1, 2)], group=2, strides=[2, 2, 2])
+    case("DFT", 17, [some(1, 2, 4, 1)], axis=2)
+
+
 def main():
     parts = [elementwise, casts, pairs, old_pairs, reduced, shapes, places, norms, products, windows, quantized, networks]
-    parts += [rows, more_elementwise, losses, pools, smooth, bytes, signals, grids, attentions, contrib]
+    parts += [rows, more_elementwise, losses, pools, smooth, bytes, signals, grids, attentions, contrib, later]
     for part in parts:
         print(f"# {part.__name__}")
         part()

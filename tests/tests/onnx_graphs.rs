@@ -61,9 +61,16 @@ fn a_branch_by_data_is_the_one_that_is_computed() {
     let inputs = [input("x", 1, &["n"]), input("c", 9, &["1"])];
     let nodes = [node("If", &["c"], &["h"], &branches), node("Exp", &["h"], &["y"], &[])];
     let file = model(17, &inputs, &[], &nodes, &["y"]);
-    let source = "x = op.zeros((2,))\nprint(net(x, op.array([True])), net(x, op.array([False])))\n\
-                  print(autodiff.grad(lambda x: net(x, op.array([True])).sum())(x))\n";
-    prints(&file, source, "[1. 1.] [1. 1. 1. 1.]\n[-1. -1.]\n");
+    let source = "x = op.zeros((2,))\nprint(net(x, op.array([True])), net(x, op.array([False])))\n";
+    prints(&file, source, "[1. 1.] [1. 1. 1. 1.]\n");
+    // A derivative has both, of one type.
+    let then = Attribute::Graph(vec![node("Neg", &["x"], &["t"], &[])], "t");
+    let otherwise = Attribute::Graph(vec![node("Sin", &["x"], &["e"], &[])], "e");
+    let nodes = [node("If", &["c"], &["y"], &[("then_branch", then), ("else_branch", otherwise)])];
+    let file = model(17, &inputs, &[], &nodes, &["y"]);
+    let source =
+        "for c in [True, False]:\n    print(autodiff.grad(lambda x: net(x, op.array([c])).sum())(op.zeros((2,))))\n";
+    prints(&file, source, "[-1. -1.]\n[1. 1.]\n");
     // Sizes that a branch gives make shapes behind it.
     let size = |value: i64, name: &'static str| {
         let t = constant("", 7, &[2], [value, -1].iter().flat_map(|n| n.to_le_bytes()).collect());

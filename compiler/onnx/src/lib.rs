@@ -11,10 +11,10 @@ mod value;
 mod node;
 mod ops;
 mod gate;
-mod control;
 mod known;
-mod module;
 mod order;
+mod module;
+mod control;
 
 pub use module::{module, module_of};
 

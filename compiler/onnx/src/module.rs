@@ -103,6 +103,12 @@ fn label(node: &onnx::Node) -> String {
     format!("node `{}`", comment(name))
 }
 
+/// The name of an operator, behind its domain where that is not the standard's.
+fn operator(node: &onnx::Node) -> String {
+    let standard = matches!(node.domain, "" | "ai.onnx");
+    if standard { comment(node.op) } else { comment(&format!("{}.{}", node.domain, node.op)) }
+}
+
 /// Every operator of a graph that has no row, with its nodes.
 fn unknown_operators(graph: &Graph, out: &mut BTreeMap<String, Vec<String>>) {
     unknown_of(&graph.nodes, out);
@@ -115,9 +121,7 @@ fn unknown_of(nodes: &[onnx::Node], out: &mut BTreeMap<String, Vec<String>>) {
             continue;
         }
         if ops::find(node.domain, node.op).is_none() {
-            let standard = matches!(node.domain, "" | "ai.onnx");
-            let op = if standard { comment(node.op) } else { comment(&format!("{}.{}", node.domain, node.op)) };
-            out.entry(op).or_default().push(label(node));
+            out.entry(operator(node)).or_default().push(label(node));
         }
         for (_, attribute) in &node.attributes {
             if let Attribute::Graph(inner) = attribute {
@@ -224,7 +228,7 @@ impl<'m> Pass<'m> {
             if let Err(why) = done {
                 // An empty reason: an argument is broken, which has been told.
                 if !why.is_empty() {
-                    self.problems.push(format!("`{}`, {}: {why}", comment(node.op), label(node)));
+                    self.problems.push(format!("`{}`, {}: {why}", operator(node), label(node)));
                 }
                 for name in &node.outputs {
                     self.body.set(name, Value::Broken);

@@ -93,8 +93,9 @@ fn attention(n: &mut Node) -> Result<(), No> {
     }
     let call = n.library(&format!("attention({args})"));
     let all = n.bound(&call, 0, given.dtype)?;
-    for i in (0..4).filter(|i| n.wants(*i)).collect::<Vec<_>>() {
-        let part = n.bound(&format!("{}[{i}]", all.text), 4, given.dtype)?;
+    let dtypes = [given.dtype, n.tensor(1)?.dtype, n.tensor(2)?.dtype, given.dtype];
+    for (i, dtype) in dtypes.into_iter().enumerate().filter(|(i, _)| n.wants(*i)).collect::<Vec<_>>() {
+        let part = n.bound(&format!("{}[{i}]", all.text), 4, dtype)?;
         let part = match i == 0 && given.rank == 3 {
             true => n.bound(&joined(&part.text), 3, given.dtype)?,
             false => part,

@@ -45,7 +45,8 @@ pub const ROWS: &[Row] = &[
         n.only_one_result()?;
         trailing(n, "rms_norm")
     })
-    .honours(&["axis", "epsilon", "stash_type"]),
+    .honours(&["axis", "epsilon"])
+    .refuses(&["stash_type"]),
     row("com.microsoft.EmbedLayerNormalization", embed).honours(&["epsilon"]).refuses(&["mask_index_type"]),
     row("com.microsoft.Attention", attention)
         .honours(&["mask_filter_value", "num_heads", "scale", "unidirectional"])
@@ -329,7 +330,8 @@ fn wide(n: &mut Node, i: usize) -> Result<Tensor, No> {
 /// Floats as narrow ints, by the scale and the zero point from this argument on.
 fn back(n: &mut Node, text: &str, rank: usize, at: usize) -> Result<(), No> {
     let scale = n.tensor(at)?;
-    narrow(n, &format!("({text}) / {}", scale.text), rank, at + 1)
+    let late = n.node.op == "QLinearAdd";
+    narrow(n, &format!("({text}) / {}", scale.text), rank, at + 1, late)
 }
 
 fn two(n: &mut Node, sign: &str) -> Result<(), No> {

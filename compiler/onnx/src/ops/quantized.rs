@@ -82,16 +82,17 @@ pub fn placed_scale(n: &mut Node, i: usize, x: &Tensor, rows: Rows) -> Result<St
 pub fn requantized(n: &mut Node, x: &Tensor, scale: &str, to: usize, zero: usize) -> Result<(), No> {
     let to = n.tensor(to)?;
     let scaled = format!("{}.to(f32) * ({scale} / {}).to(f32)", x.text, to.text);
-    narrow(n, &scaled, x.rank, zero)
+    narrow(n, &scaled, x.rank, zero, false)
 }
 
-/// Floats as narrow ints by the zero point that is this argument.
-pub fn narrow(n: &mut Node, scaled: &str, rank: usize, zero: usize) -> Result<(), No> {
+/// Floats as narrow ints by the zero point that is this argument; `late` rounds behind it, which ties can tell.
+pub fn narrow(n: &mut Node, scaled: &str, rank: usize, zero: usize, late: bool) -> Result<(), No> {
     let zero = n.optional(zero)?;
     let dtype = zero.as_ref().map_or(DType::U8, |z| z.dtype);
     let (low, high) = range_of(dtype)?;
     let shift = zero.map_or(String::new(), |z| format!(" + {}.to(f32)", z.text));
-    n.give(&format!("op.clip(op.round({scaled}){shift}, {low}.0, {high}.0).to({dtype})"), rank, dtype)
+    let whole = if late { format!("op.round({scaled}{shift})") } else { format!("op.round({scaled}){shift}") };
+    n.give(&format!("op.clip({whole}, {low}.0, {high}.0).to({dtype})"), rank, dtype)
 }
 
 /// Where the scales of a node belong.
