@@ -17,7 +17,8 @@ pub const ROWS: &[Row] = &[
     row("GridSample", |n| {
         let (x, grid) = (n.tensor(0)?, n.tensor(1)?);
         // The first version names two dims.
-        let how = n.text("mode", "linear").replace("bi", "");
+        let how = n.text("mode", "linear");
+        let how = how.strip_prefix("bi").unwrap_or(&how);
         let corners = if n.int("align_corners", 0) != 0 { "True" } else { "False" };
         let padding = n.text("padding_mode", "zeros");
         let args = format!("{}, {}, how=\"{how}\", padding=\"{padding}\", corners={corners}", x.text, grid.text);
