@@ -87,10 +87,10 @@ fn gathered(n: &mut Node, x: &Tensor, at: &Windows, pads: &[(Int, Int)], value: 
     let padded = format!("op.pad({}, ((0, 0), (0, 0), {},), value={value})", x.text, pairs.join(", "));
     let mut t = n.bound(&padded, x.rank, x.dtype)?.text;
     let mut sizes = vec![x.dim(0), x.dim(1)];
-    for i in 0..dims {
+    for (i, (before, after)) in pads.iter().enumerate() {
         let (kernel, stride, dilation) = (&at.kernel[i], at.stride[i], at.dilation[i]);
         let span = kernel.sub(&Int::Known(1)).and_then(|k| k.mul(&Int::Known(dilation))).ok_or(large)?;
-        let whole = x.dim(i + 2).add(&pads[i].0).and_then(|w| w.add(&pads[i].1)).ok_or(large)?;
+        let whole = x.dim(i + 2).add(before).and_then(|w| w.add(after)).ok_or(large)?;
         let steps = whole.sub(&span).and_then(|w| w.sub(&Int::Known(1))).ok_or(large)?;
         let count =
             Int::Size(steps.text()).div(&Int::Known(stride)).and_then(|c| c.add(&Int::Known(1))).ok_or(large)?;

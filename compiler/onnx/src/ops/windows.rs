@@ -308,10 +308,10 @@ fn stretched(n: &mut Node, x: &Tensor, w: &Tensor, at: &Windows, more: &[i64]) -
     );
     let w = n.bound(&flipped, w.rank, w.dtype)?.text;
     let mut sides = vec![];
-    for i in 0..dims {
+    for (i, more) in more.iter().enumerate() {
         let reach = at.kernel[i].sub(&Int::Known(1)).and_then(|k| k.mul(&Int::Known(at.dilation[i]))).ok_or(large)?;
         let before = reach.sub(&at.pads[i].0).ok_or(large)?;
-        let after = reach.sub(&at.pads[i].1).and_then(|a| a.add(&Int::Known(more[i]))).ok_or(large)?;
+        let after = reach.sub(&at.pads[i].1).and_then(|a| a.add(&Int::Known(*more))).ok_or(large)?;
         if before.known().is_some_and(|b| b < 0) || after.known().is_some_and(|a| a < 0) {
             return n.refuses("pads", "they reach further than the windows");
         }
