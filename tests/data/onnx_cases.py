@@ -69,9 +69,11 @@ def computed(op, version, attributes, arguments, results):
             inputs.append(helper.make_tensor_value_info(f"x{i}", kind, x.shape))
             given[f"x{i}"] = x
     outputs = [f"y{i}" for i in range(results)]
-    node = helper.make_node(op, names, outputs, **attributes)
+    domain, _, name = op.rpartition(".")
+    node = helper.make_node(name, names, outputs, domain=domain, **attributes)
     graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(o) for o in outputs], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=10)
+    imports = [helper.make_opsetid("", 17 if domain else version)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
     try:
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         return session.run(None, given)
@@ -453,8 +455,223 @@ def networks():
                 recurrent(op, gates, direction, activations=usual[:-1] + [function], **more)
 
 
+def rows():
+    """Elements at places, written."""
+    x = some(3, 4)
+    for reduction in [None, "add", "mul", "max", "min"]:
+        at, to = np.array([[0, 2, 1, 0]]), some(1, 4)
+        each("ScatterElements", [18], [x, at, to], axis=[None], reduction=[reduction])
+        each("ScatterElements", [18], [x, np.array([[3, -2], [0, 2]]), some(2, 2)], axis=[1], reduction=[reduction])
+        each("ScatterND", [18], [x, C(np.array([[2], [0]])), some(2, 4)], reduction=[reduction])
+        each("ScatterND", [18], [some(2, 3, 2), C(np.array([[[1, 2], [0, -1]]])), some(1, 2, 2)], reduction=[reduction])
+        if reduction not in (None,):
+            case("ScatterND", 18, [x, C(np.array([[1, 2], [1, 2], [0, 0]])), some(3)], reduction=reduction)
+    case("ScatterND", 16, [some(2, 3, dtype="int64"), C(np.array([[1, 2]])), some(1, dtype="int64")])
+    case("ScatterND", 16, [some(2, 3, dtype="bool"), C(np.array([[1, 2]])), np.array([True])])
+    each("Scatter", [9], [x, np.array([[0, 2]]), some(1, 2)], axis=[None, 1])
+    each("GatherND", [13], [some(2, 3, 2), C(np.array([[1], [0]]))], batch_dims=[1])
+    each("GatherND", [13], [some(2, 3, 4, 2), C(np.array([[[0, 1], [1, 1], [2, 3]]] * 2))], batch_dims=[1])
+    each("GatherND", [13], [some(2, 3, 4, 2), C(np.array([[[1], [2], [0]]] * 2))], batch_dims=[2])
+    each("ReverseSequence", [10], [some(3, 2, 2), np.array([2, 3])], time_axis=[None])
+    case("ReverseSequence", 10, [some(2, 3), np.array([2, 3])], time_axis=1, batch_axis=0)
+
+
+def more_elementwise():
+    near = np.array([-2.5, -0.75, -0.25, 0.0, 0.5, 0.75, 3.0], "float32")
+    for op, x in [("Asinh", near), ("Acosh", np.abs(near) + 1), ("Atanh", near / 4)]:
+        case(op, 22, [x])
+    each("Swish", [24], [near], alpha=[None, 0.5])
+    each("Shrink", [9], [near], bias=[None, 0.25], lambd=[None, 1.0])
+    case("SwiGLU", 28, [near, near + 1], own=[near / (1 + np.exp(-0.5 * near)) * (near + 1)], alpha=0.5)
+    for direction in ["LEFT", "RIGHT"]:
+        case("BitShift", 11, [np.array([16, 4, 1], "uint8"), np.array([1, 2, 3], "uint8")], direction=direction)
+    for exclusive, reverse in itertools.product([None, 1], [None, 1]):
+        each("CumProd", [26], [some(2, 3), C(np.array(1))], exclusive=[exclusive], reverse=[reverse])
+    each("Hardmax", [13], [some(3, 4)], axis=[None, 0])
+    each("GlobalLpPool", [2], [some(1, 2, 3, 2)], p=[None, 1, 3])
+    case("MeanVarianceNormalization", 13, [some(2, 3, 2, 2)])
+    case("MeanVarianceNormalization", 13, [some(2, 3, 2)], axes=[0, 2])
+    each("LRN", [13], [some(2, 5, 2, 2)], size=[3, 5], alpha=[None, 0.5], beta=[None, 0.5], bias=[None, 2.0])
+    case("Det", 11, [some(2, 3, 3)])
+
+
+def losses():
+    x, at, w = some(3, 4), np.array([0, 3, 1]), np.array([0.5, 1, 2, 1], "float32")
+    pictures, places = some(2, 3, 2, 2), np.array([[[0, 2], [1, 1]]] * 2)
+    for op in ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"]:
+        each(op, [13], [x, at], reduction=[None, "none", "sum"])
+        each(op, [13], [x, at, w], reduction=[None, "none"], ignore_index=[None, 3])
+        each(op, [13], [pictures, places], reduction=["mean", "none"], ignore_index=[1, -1])
+    case("SoftmaxCrossEntropyLoss", 13, [pictures, places], 2)
+
+
+def pools():
+    image = some(1, 2, 5, 6)
+    for op, version in [("MaxPool", 12), ("AveragePool", 19), ("LpPool", 18)]:
+        each(op, [version], [image], kernel_shape=[[2, 3]], dilations=[[2, 1], [2, 2]], pads=[None, [1, 0, 0, 1]], strides=[None, [2, 1]])
+        case(op, version, [some(1, 1, 6)], kernel_shape=[2], dilations=[3])
+    each("LpPool", [18], [image], kernel_shape=[[2, 2]], p=[None, 1, 3], strides=[None, [2, 2]])
+    case("LpPool", 18, [image], kernel_shape=[3, 3], auto_pad="SAME_UPPER")
+    case("LpPool", 18, [image], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1, pads=[0, 0, 1, 0])
+    case("AveragePool", 19, [image], kernel_shape=[2, 2], dilations=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1)
+    each("MaxPool", [12], [image], 2, kernel_shape=[[2, 2]], pads=[None, [1, 0, 0, 1]], strides=[None, [2, 2]])
+    each("MaxPool", [12], [image], 2, kernel_shape=[[2, 3]], storage_order=[1], dilations=[None, [2, 1]])
+    y, at = computed("MaxPool", 12, dict(kernel_shape=[2, 2], strides=[2, 2]), [some(1, 1, 4, 4)], 2)
+    case("MaxUnpool", 11, [y, at], kernel_shape=[2, 2], strides=[2, 2])
+    case("MaxUnpool", 11, [y, np.array([[[[0, 2], [4, 8]]]])], kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 1, 1])
+
+
+def smooth():
+    image = some(1, 1, 4, 5)
+    up, down = C(np.array([1, 1, 1.75, 2], "float32")), C(np.array([1, 1, 0.5, 0.6], "float32"))
+    for scales in [up, down]:
+        each("Resize", [19], [image, None, scales], mode=["cubic"], cubic_coeff_a=[None, -0.5], exclude_outside=[None, 1])
+        each("Resize", [19], [image, None, scales], mode=["cubic"], coordinate_transformation_mode=["align_corners", "asymmetric"])
+        each("Resize", [19], [image, None, scales], mode=["linear", "cubic"], antialias=[1], exclude_outside=[None, 1])
+    each("Resize", [19], [image, None, None, C(np.array([7, 8]))], axes=[[2, 3]], keep_aspect_ratio_policy=["not_larger", "not_smaller"], mode=["linear"])
+
+
+def bytes():
+    for dtype in ["uint8", "int8"]:
+        a, b = some(2, 3, dtype=dtype, low=-9, high=99), some(3, 2, dtype=dtype, low=-9, high=99)
+        scale, zero = lambda v: C(v, "float32"), lambda v: C(v, dtype)
+        case("QLinearMatMul", 10, [a, scale(0.5), zero(3), b, scale(0.25), zero(2), scale(8), zero(5)])
+        case("QLinearMatMul", 10, [a, scale(0.5), zero(3), b, C(np.array([0.25, 0.5], "float32")), C(np.array([2, 3], dtype)), scale(8), zero(5)])
+    x, w = some(1, 2, 5, 4, dtype="uint8", high=99), some(4, 2, 2, 2, dtype="int8")
+    one, three, s = C(1, "uint8"), C(3, "int8"), lambda v: C(v, "float32")
+    common = [dict(), dict(strides=[2, 1], pads=[1, 0, 1, 1]), dict(dilations=[2, 1]), dict(auto_pad="SAME_UPPER"), dict(kernel_shape=[2, 2])]
+    for more in common:
+        case("ConvInteger", 10, [x, C(w), one, three], **more)
+        case("QLinearConv", 10, [x, s(0.5), one, C(w), s(0.25), C(0, "int8"), s(4), C(7, "uint8")], **more)
+    case("ConvInteger", 10, [x, C(w[:, :1])], group=2)
+    wide = C(np.array([0.25, 0.5, 0.25, 1], "float32"))
+    case("QLinearConv", 10, [x, s(0.5), one, C(w[:, :1]), wide, C(np.zeros(4, "int8")), s(4), C(7, "uint8"), C(some(4, dtype="int32"))], group=2)
+
+
+def signals():
+    x = some(1, 6, 1)
+    z = some(1, 6, 2)
+    each("DFT", [17], [x], axis=[None, 1], onesided=[None, 1])
+    each("DFT", [17], [z], inverse=[None, 1])
+    case("DFT", 20, [z, C(4)])
+    case("DFT", 20, [some(2, 4, 3, 2), None, C(1)])
+    half = np.fft.rfft(x[..., 0], axis=1)
+    half = np.stack([half.real, half.imag], -1).astype("float32")
+    case("DFT", 20, [half], own=[x], inverse=1, onesided=1)
+    each("STFT", [17], [some(2, 10, 1), C(3), C(some(4, low=1))], onesided=[None, 0])
+    case("STFT", 17, [some(1, 8, 1), C(2), None, C(4)])
+    for op in ["HannWindow", "HammingWindow", "BlackmanWindow"]:
+        each(op, [17], [C(6)], periodic=[None, 0], output_datatype=[None, 11])
+
+
+def grids():
+    image, grid = some(2, 2, 3, 4), (random.integers(-12, 13, (2, 2, 3, 2)) / 8).astype("float32")
+    names = dict(align_corners=[None, 1], padding_mode=[None, "border", "reflection"])
+    each("GridSample", [16], [image, grid], mode=[None, "nearest", "bicubic"], **names)
+    each("GridSample", [20], [image, grid], mode=[None, "nearest", "cubic"], padding_mode=["zeros"])
+    each("GridSample", [20], [some(1, 1, 2, 3, 2), (random.integers(-9, 10, (1, 2, 2, 2, 3)) / 10).astype("float32")], align_corners=[None, 1])
+    each("AffineGrid", [20], [some(2, 2, 3), C(np.array([2, 1, 3, 4]))], align_corners=[None, 1])
+    each("AffineGrid", [20], [some(1, 3, 4), C(np.array([1, 1, 2, 3, 2]))], align_corners=[None, 1])
+    case("CenterCropPad", 18, [some(5, 4), C(np.array([2, 7]))])
+    case("CenterCropPad", 18, [some(5, 4), C(np.array([3]))], axes=[-1])
+
+
+def attentions():
+    q, k, v = some(2, 2, 3, 4), some(2, 2, 5, 4), some(2, 2, 5, 2)
+    flat, flat_k = some(2, 3, 8), some(2, 5, 8)
+    case("Attention", 23, [q, k, v])
+    each("Attention", [23], [q, k, v], is_causal=[None, 1], scale=[0.25], softcap=[2.0])
+    each("Attention", [23], [flat, flat_k, flat_k], q_num_heads=[2], kv_num_heads=[2])
+    case("Attention", 23, [some(2, 3, 16), flat_k, flat_k], q_num_heads=4, kv_num_heads=2)
+    for mask in [some(3, 5), some(3, 5, dtype="bool"), some(2, 1, 3, 5)]:
+        case("Attention", 23, [q, k, v, mask])
+    case("Attention", 23, [q, some(2, 2, 3, 4), some(2, 2, 3, 4), None, some(2, 2, 2, 4), some(2, 2, 2, 4)], 3, is_causal=1)
+    for mode in [0, 1, 2, 3]:
+        keys = some(2, 2, 3, 4)
+        case("Attention", 24, [q, keys, keys, some(3, 3), some(2, 2, 2, 4), some(2, 2, 2, 4)][:4], 4, qk_matmul_output_mode=mode, softcap=3.0)
+    each("Attention", [25], [q, k, v], is_causal=[None, 1], left_window_size=[1], right_window_size=[None, 1])
+    case("Attention", 24, [q, k, v, None, None, None, np.array([3, 5])], is_causal=1)
+    cos, sin = some(4, 2), some(4, 2)
+    at = np.array([[0, 1, 2], [1, 2, 3]])
+    each("RotaryEmbedding", [23], [q, cos, sin, at], interleaved=[None, 1])
+    each("RotaryEmbedding", [23], [flat, cos, sin, at], num_heads=[2])
+    each("RotaryEmbedding", [23], [some(1, 2, 3, 6), some(1, 3, 2), some(1, 3, 2)], rotary_embedding_dim=[4], interleaved=[None, 1])
+
+
+def contrib():
+    x, m = some(2, 3, 4), "com.microsoft."
+    case(m + "Gelu", 1, [x])
+    case(m + "FastGelu", 1, [x])
+    case(m + "FastGelu", 1, [x, some(4)])
+    case(m + "BiasGelu", 1, [x, some(4)])
+    each(m + "QuickGelu", [1], [x], alpha=[None, 1.0])
+    image = some(1, 3, 2, 2)
+    flat = some(2, 3, 4)
+    bias = some(4)
+    case(m + "BiasAdd", 1, [flat, C(bias), x], own=[flat + bias + x])
+    each(m + "FusedMatMul", [1], [some(2, 3), some(3, 2)], alpha=[None, 0.5])
+    case(m + "FusedMatMul", 1, [some(3, 2), some(2, 3)], transA=1, transB=1)
+    w = some(2, 3, 2, 2)
+    case(m + "FusedConv", 1, [image, w, some(2)], activation="Relu", strides=[2, 1], dilations=[1, 1], kernel_shape=[2, 2])
+    case(m + "FusedConv", 1, [image, w, some(2)], activation="LeakyRelu", activation_params=[0.25], pads=[1, 1, 0, 0])
+    case(m + "FusedConv", 1, [image, w], activation="Clip", activation_params=[-1.0, 1.0], auto_pad="SAME_UPPER")
+    case(m + "FusedConv", 1, [image, some(3, 1, 1, 1)], activation="Tanh", group=3)
+    case(m + "FusedConv", 1, [some(1, 3, 5, 5), w], activation="Sigmoid", dilations=[2, 2])
+    each(m + "SkipLayerNormalization", [1], [x, some(2, 3, 4), some(4), some(4), some(4)], epsilon=[None, 0.5])
+    case(m + "SkipLayerNormalization", 1, [x, some(2, 3, 4), some(4)])
+    each(m + "SkipSimplifiedLayerNormalization", [1], [x, some(2, 3, 4), some(4), some(4)], epsilon=[0.5, 0.01])
+    each("SimplifiedLayerNormalization", [17], [x, some(4)], epsilon=[None, 0.5])
+    case("SimplifiedLayerNormalization", 17, [x, some(3, 4)], axis=1)
+    ids = np.array([[1, 2, 0], [2, 2, 1]], "int32")
+    each(m + "EmbedLayerNormalization", [1], [ids, np.array([[0, 0, 1]] * 2, "int32"), C(some(3, 4)), C(some(5, 4)), C(some(2, 4)), C(some(4)), C(some(4)), np.array([[1, 1, 0], [1, 0, 0]], "int32")], 2, epsilon=[0.5])
+    case(m + "Attention", 1, [x, C(some(4, 12)), C(some(12)), np.array([[1, 1, 0], [1, 1, 1]], "int32")], num_heads=2)
+    each(m + "Attention", [1], [x, C(some(4, 12)), C(some(12))], num_heads=[2], unidirectional=[None, 1], scale=[0.25])
+    case(m + "Attention", 1, [x, C(some(4, 12)), C(some(12)), np.array([[1, 1, 0], [1, 1, 1]], "int32")], num_heads=1, mask_filter_value=-2.0)
+    each(m + "MultiHeadAttention", [1], [x, some(2, 5, 4), some(2, 5, 4), C(some(12))], num_heads=[2], scale=[None, 0.25])
+    case(m + "MultiHeadAttention", 1, [x, some(2, 3, 4), some(2, 3, 4), None, np.array([[1, 1, 0], [1, 1, 1]], "int32")], num_heads=1, mask_filter_value=-2.0)
+    case(m + "MultiHeadAttention", 1, [x, x, x, None, None, some(1, 2, 3, 5), some(2, 2, 2, 2), some(2, 2, 2, 2)], 3, num_heads=2)
+    case(m + "MultiHeadAttention", 1, [x, x, x], num_heads=2, unidirectional=1)
+    cos, sin = some(6, 2), some(6, 2)
+    case(m + "RotaryEmbedding", 1, [some(1, 2, 3, 4), np.array([[0, 1, 2]]), cos, sin])
+    each(m + "RotaryEmbedding", [1], [some(1, 3, 8), np.array([2]), cos, sin], interleaved=[None, 1])
+    case(m + "RotaryEmbedding", 1, [some(1, 3, 12), np.array([[2, 0, 1]]), cos, sin], num_heads=2, rotary_embedding_dim=4)
+    q, scales = some(3, 2, 8, dtype="uint8", high=256), some(6, low=1)
+    for zeros in [None, C(some(3, dtype="uint8", high=256))]:
+        case(m + "MatMulNBits", 1, [some(2, 32), C(q), C(scales), zeros], K=32, N=3, bits=4, block_size=16)
+    case(m + "MatMulNBits", 1, [some(2, 20), C(q), C(scales)], K=20, N=3, bits=4, block_size=16)
+    case(m + "MatMulNBits", 1, [some(2, 32), C(some(3, 2, 16, dtype="uint8", high=256)), C(scales)], K=32, N=3, bits=8, block_size=16)
+    a, b = some(2, 3, dtype="uint8", high=99), some(2, 3, dtype="uint8", high=99)
+    s, zero = lambda v: C(v, "float32"), lambda v: C(v, "uint8")
+    for op in ["QLinearAdd", "QLinearMul"]:
+        case(m + op, 1, [a, s(0.5), zero(9), b, s(0.25), zero(3), s(2), zero(7)])
+    tail = [s(0.0625), zero(9), s(0.03125), zero(3)]
+    case(m + "QLinearSigmoid", 1, [a] + tail)
+    each(m + "QLinearLeakyRelu", [1], [a] + tail, alpha=[None, 0.25])
+    case(m + "QLinearGlobalAveragePool", 1, [some(1, 2, 3, 4, dtype="uint8", high=99)] + tail)
+    each(m + "QLinearSoftmax", [1], [a] + tail, axis=[-1, 1], opset=[13])
+    case(m + "QLinearConcat", 1, [s(0.5), zero(9), a, s(0.25), zero(3), b, s(1), zero(1)], axis=1)
+    case(m + "MatMulIntegerToFloat", 1, [a, C(some(3, 2, dtype="int8")), s(0.5), s(0.25), zero(3), C(2, "int8"), C(some(2))])
+    case(m + "DynamicQuantizeMatMul", 1, [some(2, 3), C(some(3, 2, dtype="int8")), s(0.25), C(2, "int8"), C(some(2))])
+    case(m + "DequantizeLinear", 1, [a, C(np.array([0.5, 0.25], "float32")), C(np.array([3, 4], "uint8"))], axis=0)
+    case(m + "QuantizeLinear", 1, [some(2, 3, low=1, high=99), C(np.array([0.5, 0.25], "float32")), C(np.array([3, 4], "uint8"))], axis=0)
+
+
+def later():
+    x, w = some(1, 2, 3, 4), some(2, 3, 3, 2)
+    for shape in [[7, 8], [6, 7]]:
+        case("ConvTranspose", 11, [x, w], strides=[2, 2], output_shape=shape)
+    for pad in ["SAME_UPPER", "SAME_LOWER"]:
+        case("ConvTranspose", 11, [x, w], strides=[2, 2], auto_pad=pad)
+    for more in [dict(), dict(strides=[2, 1, 2], pads=[1, 0, 0, 0, 1, 1]), dict(dilations=[1, 2, 1], strides=[1, 2, 1], output_padding=[0, 1, 0])]:
+        case("ConvTranspose", 11, [some(1, 2, 2, 3, 2), some(2, 2, 2, 2, 2), some(2)], **more)
+    case("ConvTranspose", 11, [some(1, 4, 2, 2, 2), some(4, 3, 2, 1, 2)], group=2, strides=[2, 2, 2])
+    case("DFT", 17, [some(1, 2, 4, 1)], axis=2)
+
+
 def main():
-    for part in [elementwise, casts, pairs, old_pairs, reduced, shapes, places, norms, products, windows, quantized, networks]:
+    parts = [elementwise, casts, pairs, old_pairs, reduced, shapes, places, norms, products, windows, quantized, networks]
+    parts += [rows, more_elementwise, losses, pools, smooth, bytes, signals, grids, attentions, contrib, later]
+    for part in parts:
         print(f"# {part.__name__}")
         part()
 

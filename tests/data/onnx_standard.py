@@ -37,6 +37,12 @@ def texts(op, attribute, since):
         "approximate": ["none", "tanh"],
         "round_mode": ["up", "down", "nearest"],
         "reduction": ["none", "add", "mul"] + since_is(18, "max", "min"),
+        "NegativeLogLikelihoodLoss.reduction": ["none", "mean", "sum"],
+        "SoftmaxCrossEntropyLoss.reduction": ["none", "mean", "sum"],
+        "BitShift.direction": ["LEFT", "RIGHT"],
+        "GridSample.padding_mode": ["zeros", "border", "reflection"],
+        "GridSample.mode": ["linear", "nearest", "cubic"] if since >= 20 else ["bilinear", "nearest", "bicubic"],
+        "com.microsoft.FusedConv.activation": ["Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"],
         "nearest_mode": ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
         "keep_aspect_ratio_policy": ["stretch", "not_larger", "not_smaller"],
         "coordinate_transformation_mode": PLACES
@@ -48,7 +54,7 @@ def texts(op, attribute, since):
         "DepthToSpace.mode": ["DCR", "CRD"],
         "SpaceToDepth.mode": ["DCR", "CRD"],
     }
-    return known.get(attribute) or known.get(f"{op}.{attribute}", [])
+    return known.get(f"{op}.{attribute}") or known.get(attribute, [])
 
 
 def shown(value):
@@ -99,9 +105,44 @@ def types(schema, sets):
     return " ".join(out)
 
 
+FLOATS, NARROW, BYTES = "f16,bf16,f32", "f16,f32", "u8,i8"
+WINDOWS = "auto_pad:text=NOTSET{NOTSET,SAME_UPPER,SAME_LOWER,VALID} dilations:ints group:int=1 kernel_shape:ints pads:ints strides:ints"
+ACTIVATED = "activation:text{Relu,Tanh,Sigmoid,LeakyRelu,Clip,HardSigmoid} activation_params:floats"
+HEADS = "mask_filter_value:float=-10000.0 num_heads:int! {more}scale:float unidirectional:int=0"
+# Operators of onnxruntime, from its documentation (docs/ContribOperators.md): name, attributes, arguments, results, types.
+CONTRIB = [
+    ("SimplifiedLayerNormalization", "axis:int=-1 epsilon:float=1e-05 stash_type:int=1", "T V", "V U?", dict(T="f16,bf16,f32,f64", U="f32,f64", V="f16,bf16,f32,f64")),
+    ("com.microsoft.Attention", HEADS.format(more="do_rotary:int=0 past_present_share_buffer:int qkv_hidden_sizes:ints rotary_embedding_dim:int "), "T T T? M? T? T? M?", "T T?", dict(T=FLOATS, M="i32")),
+    ("com.microsoft.BiasAdd", "", "T T T", "T", dict(T=NARROW)),
+    ("com.microsoft.BiasGelu", "", "T T", "T", dict(T="f16,bf16,f32,f64")),
+    ("com.microsoft.DequantizeLinear", "axis:int=1", "T1 T2 T1?", "T2", dict(T1="u8,i8,i16,i32", T2=NARROW)),
+    ("com.microsoft.DynamicQuantizeMatMul", "", "T1 T2 T1 T2? T1?", "T1", dict(T1="f32", T2=BYTES)),
+    ("com.microsoft.EmbedLayerNormalization", "epsilon:float=1e-12 mask_index_type:int=0", "T1 T1? T T T? T T T1? T1?", "T T1? T?", dict(T1="i32", T=NARROW)),
+    ("com.microsoft.FastGelu", "", "T T?", "T", dict(T="f16,bf16,f32,f64")),
+    ("com.microsoft.FusedConv", f"{ACTIVATED} {WINDOWS}", "T T T? T?", "T", dict(T="f16,f32,f64")),
+    ("com.microsoft.FusedMatMul", "alpha:float=1.0 transA:int=0 transB:int=0 transBatchA:int=0 transBatchB:int=0", "T T", "T", dict(T="f16,bf16,f32,f64")),
+    ("com.microsoft.Gelu", "", "T", "T", dict(T="f16,bf16,f32,f64")),
+    ("com.microsoft.MatMulIntegerToFloat", "", "T1 T2 T3 T3 T1? T2? T3?", "T3", dict(T1=BYTES, T2=BYTES, T3="f32")),
+    ("com.microsoft.MatMulNBits", "K:int! N:int! accuracy_level:int=0 bits:int=4 block_size:int! weight_prepacked:int=0", "T1 T2 T1 T3? T4? T1?", "T1", dict(T1=FLOATS, T2="u8", T3="u8,f16,bf16,f32", T4="i32")),
+    ("com.microsoft.MultiHeadAttention", HEADS.format(more=""), "T T? T? T? M? T? T? T? M? M?", "T T? T? T?", dict(T=FLOATS, M="i32")),
+    ("com.microsoft.QLinearAdd", "", "T f32 T? T f32 T? f32 T?", "T", dict(T=BYTES)),
+    ("com.microsoft.QLinearConcat", "axis:int!", "TF T8 TV*", "T8", dict(TF="f32", T8=BYTES, TV="u8,i8,f32")),
+    ("com.microsoft.QLinearGlobalAveragePool", "channels_last:int=0", "T f32 T f32 T", "T", dict(T=BYTES)),
+    ("com.microsoft.QLinearLeakyRelu", "alpha:float=0.01", "T f32 T? f32 T?", "T", dict(T=BYTES)),
+    ("com.microsoft.QLinearMul", "", "T f32 T? T f32 T? f32 T?", "T", dict(T=BYTES)),
+    ("com.microsoft.QLinearSigmoid", "", "T f32 T? f32 T?", "T", dict(T=BYTES)),
+    ("com.microsoft.QLinearSoftmax", "axis:int=-1 opset:int!", "T f32 T? f32 T", "T", dict(T=BYTES)),
+    ("com.microsoft.QuantizeLinear", "axis:int=1", "T1 T1 T2?", "T2", dict(T1=NARROW, T2="u8,i8,i16")),
+    ("com.microsoft.QuickGelu", "alpha:float=1.702", "T", "T", dict(T="f16,bf16,f32,f64")),
+    ("com.microsoft.RotaryEmbedding", "interleaved:int=0 is_packed_batching:int=0 num_heads:int=0 rotary_embedding_dim:int=0 scale:float=1.0", "T M T T", "T", dict(T=FLOATS, M="i64")),
+    ("com.microsoft.SkipLayerNormalization", "epsilon:float=1e-12", "T T T T? T?", "T U? U? T?", dict(T=FLOATS, U="f32")),
+    ("com.microsoft.SkipSimplifiedLayerNormalization", "epsilon:float=1e-12", "T T T T?", "T U? U? T?", dict(T=FLOATS, U="f32")),
+]  # fmt: skip
+
+
 def operators():
     listed = (ROOT / "docs/onnx.md").read_text().split("the standard operators")[1].split("in all versions")[0]
-    return set(re.findall(r"`(\w+)`", listed))
+    return set(re.findall(r"`([\w.]+)`", listed))
 
 
 def main():
@@ -113,6 +154,9 @@ def main():
             attributes = " ".join(attribute(s, name) for name in sorted(s.attributes))
             parts = [f"{s.name} {s.since_version}", attributes, places(s.inputs), places(s.outputs), types(s, sets)]
             lines.append(" | ".join(parts).replace("  ", " ").rstrip())
+    for name, attributes, arguments, results, own in CONTRIB:
+        kinds = " ".join(f"{t}={sets.name(dtypes)}" for t, dtypes in own.items())
+        lines.append(" | ".join([f"{name} 1", attributes, arguments, results, kinds]).replace("  ", " ").rstrip())
     print("# What the ONNX standard says about operators; made by tests/data/onnx_standard.py from its published schemas.")
     print("# operator since | name:kind!=default{values} ... | inputs | outputs | type=dtypes ...")
     print("# `!`: required; `?`: may be left out; `*`: any number; dtypes are those that have a counterpart here.")

@@ -36,6 +36,10 @@ pub enum Attribute {
     Tensor(Vec<u8>),
     /// The nodes of a graph, and its result.
     Graph(Vec<Vec<u8>>, &'static str),
+    /// The arguments of a graph, its nodes, and its results.
+    Body(Vec<&'static str>, Vec<Vec<u8>>, Vec<&'static str>),
+    /// The attribute of this name of the call of a function.
+    Of(&'static str),
 }
 
 /// A node: operator, inputs, outputs, attributes. Its name is that of its first output.
@@ -44,7 +48,10 @@ pub fn node(op: &str, inputs: &[&str], outputs: &[&str], attributes: &[(&str, At
     inputs.iter().for_each(|i| out.extend(bytes(1, i.as_bytes())));
     outputs.iter().for_each(|o| out.extend(bytes(2, o.as_bytes())));
     out.extend(bytes(3, format!("the {}", outputs.first().unwrap_or(&"")).as_bytes()));
+    // A domain stands before the name.
+    let (domain, op) = op.rsplit_once('.').unwrap_or(("", op));
     out.extend(bytes(4, op.as_bytes()));
+    out.extend(bytes(7, domain.as_bytes()));
     for (name, value) in attributes {
         let value = match value {
             Attribute::Int(n) => [int(3, *n), int(20, 2)].concat(),
@@ -60,6 +67,13 @@ pub fn node(op: &str, inputs: &[&str], outputs: &[&str], attributes: &[(&str, At
                 let graph: Vec<u8> = nodes.chain(bytes(12, &bytes(1, result.as_bytes()))).collect();
                 [bytes(6, &graph), int(20, 5)].concat()
             }
+            Attribute::Body(inputs, nodes, outputs) => {
+                let mut graph: Vec<u8> = nodes.iter().flat_map(|n| bytes(1, n)).collect();
+                inputs.iter().for_each(|i| graph.extend(bytes(11, &bytes(1, i.as_bytes()))));
+                outputs.iter().for_each(|o| graph.extend(bytes(12, &bytes(1, o.as_bytes()))));
+                [bytes(6, &graph), int(20, 5)].concat()
+            }
+            Attribute::Of(name) => [bytes(21, name.as_bytes()), int(20, 1)].concat(),
         };
         out.extend(bytes(5, &[bytes(1, name.as_bytes()), value].concat()));
     }
@@ -99,6 +113,35 @@ pub fn input(name: &str, kind: i64, dims: &[&str]) -> Vec<u8> {
     };
     let shape: Vec<u8> = dims.iter().flat_map(dim).collect();
     [bytes(1, name.as_bytes()), bytes(2, &bytes(1, &[int(1, kind), bytes(2, &shape)].concat()))].concat()
+}
+
+/// The same file with functions: domain, name, arguments, results, attributes that a call has, nodes.
+pub fn with_function(
+    mut model: Vec<u8>,
+    (domain, name): (&str, &str),
+    inputs: &[&str],
+    outputs: &[&str],
+    attributes: &[&str],
+    nodes: &[Vec<u8>],
+) -> Vec<u8> {
+    let mut out = bytes(1, name.as_bytes());
+    inputs.iter().for_each(|i| out.extend(bytes(4, i.as_bytes())));
+    outputs.iter().for_each(|o| out.extend(bytes(5, o.as_bytes())));
+    attributes.iter().for_each(|a| out.extend(bytes(6, a.as_bytes())));
+    nodes.iter().for_each(|n| out.extend(bytes(7, n)));
+    out.extend([bytes(9, &int(2, 17)), bytes(10, domain.as_bytes())].concat());
+    model.extend(bytes(25, &out));
+    model
+}
+
+/// A file of nodes without weights whose file tells the sizes of some values.
+pub fn told(opset: i64, inputs: &[Vec<u8>], values: &[Vec<u8>], nodes: &[Vec<u8>], outputs: &[&str]) -> Vec<u8> {
+    let mut graph = vec![];
+    nodes.iter().for_each(|n| graph.extend(bytes(1, n)));
+    inputs.iter().for_each(|i| graph.extend(bytes(11, i)));
+    values.iter().for_each(|v| graph.extend(bytes(13, v)));
+    outputs.iter().for_each(|o| graph.extend(bytes(12, &bytes(1, o.as_bytes()))));
+    [int(1, 8), bytes(7, &graph), bytes(8, &int(2, opset))].concat()
 }
 
 /// A whole file.

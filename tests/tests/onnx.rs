@@ -124,13 +124,13 @@ fn what_has_no_translation_is_told_all_at_once() {
         &[
             node("Frobnicate", &["x"], &["a"], &[]),
             node("Relu", &["a"], &["b"], &[]),
-            node("Loop", &["b"], &["c"], &[]),
+            node("NonZero", &["b"], &["c"], &[]),
             node("Frobnicate", &["c"], &["d"], &[]),
         ],
         &["d"],
     );
     let source = "net = io.read_onnx(\"m.onnx\")\nprint(net(op.ones((3,))))\n";
-    let words = ["E0690", "2 operators", "`Frobnicate`: node `the a`, node `the d`", "`Loop`: node `the c`"];
+    let words = ["E0690", "2 operators", "`Frobnicate`: node `the a`, node `the d`", "`NonZero`: node `the c`"];
     refused(&[("m.onnx", &file)], source, &words);
     let depends = model(
         17,

@@ -130,7 +130,10 @@ fn attributes_of_other_versions_and_kinds_are_refused() {
 fn every_attribute_that_is_followed_has_a_reference() {
     let cases = cases();
     let mut missing = vec![];
-    for row in operators().into_iter().filter(|r| r.translate.is_some()) {
+    // Sequences are no arguments of a node alone: `tests/tests/onnx_graphs.rs` has them.
+    let alone = |r: &&Row| r.translate.is_some() && !r.name.contains("Sequence");
+    let reverses = operators().into_iter().filter(|r| r.name == "ReverseSequence");
+    for row in operators().into_iter().filter(alone).chain(reverses) {
         if !cases.iter().any(|c| c.op == row.name) {
             missing.push(row.name.to_owned());
         }

@@ -17,6 +17,8 @@ const MOOT: &str = "consumed_inputs";
 /// # Errors
 /// What the standard does not allow, or the translation does not follow.
 pub fn checked(node: &Node, row: &Row, version: i64) -> Result<&'static Schema, No> {
+    // Other domains have versions of their own, of which there is one here.
+    let version = if row.name.contains('.') { 1 } else { version };
     let Some(schema) = standard::schema(row.name, version) else {
         return Err(format!("version {version} of the operators does not have it"));
     };
@@ -89,6 +91,7 @@ fn kind(value: &Attribute) -> &'static str {
         Attribute::Ints(_) => "ints",
         Attribute::Floats(_) => "floats",
         Attribute::Texts(_) => "texts",
+        Attribute::Of(_) => "an attribute of a function",
         Attribute::Other => "of another kind",
     }
 }
@@ -96,7 +99,7 @@ fn kind(value: &Attribute) -> &'static str {
 /// What a translated node is, in the words of the file: for the remark on its lines.
 pub fn described(node: &Node) -> String {
     let short = |(name, value): &(&str, Attribute)| match value {
-        Attribute::Tensor(_) | Attribute::Graph(_) | Attribute::Other => None,
+        Attribute::Tensor(_) | Attribute::Graph(_) | Attribute::Of(_) | Attribute::Other => None,
         value => Some(format!("{}={}", comment(name), shown(value).replace('`', "\""))),
     };
     let attributes: Vec<String> = node.attributes.iter().filter_map(short).collect();

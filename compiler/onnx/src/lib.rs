@@ -11,7 +11,10 @@ mod value;
 mod node;
 mod ops;
 mod gate;
+mod known;
+mod order;
 mod module;
+mod control;
 
 pub use module::{module, module_of};
 

@@ -2,10 +2,12 @@
 
 use crate::Refused;
 use crate::gate;
+use crate::known;
 use crate::names::{Names, comment, quoted};
 use crate::node::{Body, No, Node};
 use crate::ops;
-use crate::standard::{self, Schema};
+use crate::order::ordered;
+use crate::standard;
 use crate::value::{Tensor, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -101,13 +103,25 @@ fn label(node: &onnx::Node) -> String {
     format!("node `{}`", comment(name))
 }
 
+/// The name of an operator, behind its domain where that is not the standard's.
+fn operator(node: &onnx::Node) -> String {
+    let standard = matches!(node.domain, "" | "ai.onnx");
+    if standard { comment(node.op) } else { comment(&format!("{}.{}", node.domain, node.op)) }
+}
+
 /// Every operator of a graph that has no row, with its nodes.
 fn unknown_operators(graph: &Graph, out: &mut BTreeMap<String, Vec<String>>) {
-    for node in &graph.nodes {
-        let standard = matches!(node.domain, "" | "ai.onnx");
-        if !standard || ops::find(node.op).is_none() {
-            let op = if standard { comment(node.op) } else { comment(&format!("{}.{}", node.domain, node.op)) };
-            out.entry(op).or_default().push(label(node));
+    unknown_of(&graph.nodes, out);
+}
+
+fn unknown_of(nodes: &[onnx::Node], out: &mut BTreeMap<String, Vec<String>>) {
+    for node in nodes {
+        if let Some(body) = &node.body {
+            unknown_of(&body.nodes, out);
+            continue;
+        }
+        if ops::find(node.domain, node.op).is_none() {
+            out.entry(operator(node)).or_default().push(label(node));
         }
         for (_, attribute) in &node.attributes {
             if let Attribute::Graph(inner) = attribute {
@@ -117,8 +131,8 @@ fn unknown_operators(graph: &Graph, out: &mut BTreeMap<String, Vec<String>>) {
     }
 }
 
-struct Pass<'m> {
-    body: Body<'m>,
+pub struct Pass<'m> {
+    pub body: Body<'m>,
     problems: Vec<String>,
 }
 
@@ -145,7 +159,8 @@ impl<'m> Pass<'m> {
             let t = Tensor { known, ..Tensor::new(param, shape.len(), dtype) };
             self.body.set(input.name, Value::Tensor(t));
         }
-        self.nodes(graph);
+        self.body.tell(graph);
+        self.nodes(&graph.nodes);
         let mut results = vec![];
         for output in &graph.outputs {
             match self.body.value(output.name).cloned() {
@@ -187,6 +202,9 @@ impl<'m> Pass<'m> {
             out.push_str(&format!("    return Weights({})\n", fields.collect::<Vec<_>>().join(", ")));
             out.push_str("\n\nweights = _read()\n");
             params.push("weights=weights".into());
+        } else {
+            // A parameter without a type: calls are checked one by one, for the sizes that they have.
+            params.push("weights=None".into());
         }
         let outputs: Vec<String> = graph.outputs.iter().map(|o| comment(o.name)).collect();
         out.push_str(&format!("\n\n# Gives {}.\ndef model({}):\n", outputs.join(", "), params.join(", ")));
@@ -202,15 +220,15 @@ impl<'m> Pass<'m> {
         out
     }
 
-    fn nodes(&mut self, graph: &'m Graph<'m>) {
-        for node in &graph.nodes {
+    pub fn nodes(&mut self, nodes: &'m [onnx::Node<'m>]) {
+        for node in ordered(nodes) {
             self.body.remark = gate::described(node);
             let done = self.node(node);
             self.body.remark.clear();
             if let Err(why) = done {
                 // An empty reason: an argument is broken, which has been told.
                 if !why.is_empty() {
-                    self.problems.push(format!("`{}`, {}: {why}", comment(node.op), label(node)));
+                    self.problems.push(format!("`{}`, {}: {why}", operator(node), label(node)));
                 }
                 for name in &node.outputs {
                     self.body.set(name, Value::Broken);
@@ -220,9 +238,12 @@ impl<'m> Pass<'m> {
     }
 
     fn node(&mut self, node: &'m onnx::Node<'m>) -> Result<(), No> {
-        let row = ops::find(node.op).ok_or("its operator is not known")?;
+        if let Some(body) = &node.body {
+            return self.call(node, body);
+        }
+        let row = ops::find(node.domain, node.op).ok_or("its operator is not known")?;
         let schema = gate::checked(node, row, self.body.opset)?;
-        let Some(translate) = row.translate else { return self.branch(node, schema) };
+        let Some(translate) = row.translate else { return self.control(node, schema) };
         translate(&mut Node { body: &mut self.body, node, schema })?;
         // What the standard says of the results holds.
         let dtype = |name: &&str| self.body.value(name).and_then(Value::dtype);
@@ -234,106 +255,12 @@ impl<'m> Pass<'m> {
                 return Err(format!("its result `{}` is {wanted} by the standard and {own} here", comment(name)));
             }
         }
-        Ok(())
-    }
-
-    /// A graph inside another: its results.
-    fn inner(&mut self, graph: &'m Graph<'m>) -> Result<Vec<Value<'m>>, No> {
-        self.body.scopes.push(constants(graph));
-        self.nodes(graph);
-        let results = graph.outputs.iter().map(|o| match self.body.value(o.name) {
-            Some(Value::Broken) => Err(String::new()),
-            Some(value) => Ok(value.clone()),
-            None => Err(format!("nothing computes `{}`", comment(o.name))),
-        });
-        let results = results.collect();
-        self.body.scopes.pop();
-        results
-    }
-
-    /// `If`: one branch where the condition is known, else both, of which one is chosen.
-    fn branch(&mut self, node: &'m onnx::Node<'m>, schema: &'static Schema) -> Result<(), No> {
-        let graph = |name: &str| match node.attributes.iter().find(|(n, _)| *n == name) {
-            Some((_, Attribute::Graph(g))) => Ok(g),
-            _ => Err(format!("it lacks `{name}`")),
-        };
-        let (then, otherwise) = (graph("then_branch")?, graph("else_branch")?);
-        let mut at = Node { body: &mut self.body, node, schema };
-        if let Ok(known) = at.known(0) {
-            let chosen = if known.first().is_some_and(|c| *c != 0) { then } else { otherwise };
-            for (name, value) in node.outputs.iter().zip(self.inner(chosen)?) {
-                self.body.set(name, value);
-            }
-            return Ok(());
-        }
-        if let Ok(condition) = at.one(0) {
-            return self.branch_by_size(node, &condition.text(), [then, otherwise]);
-        }
-        let condition = at.tensor(0)?;
-        let remark = self.body.remark.clone();
-        let (a, b) = (self.inner(then)?, self.inner(otherwise)?);
-        self.body.remark = remark;
-        let condition = if condition.rank == 0 { condition.text } else { format!("{}.reshape(())", condition.text) };
-        for ((name, a), b) in node.outputs.iter().zip(&a).zip(&b) {
-            let (a, b) = (self.body.as_tensor(a)?, self.body.as_tensor(b)?);
-            if (a.rank, a.dtype) != (b.rank, b.dtype) {
-                return Err("its branches give different types, and its condition depends on data".into());
-            }
-            let text = self.body.line(&format!("op.where({condition}, {}, {})", a.text, b.text))?;
-            self.body.set(name, Value::Tensor(Tensor::new(text, a.rank, a.dtype)));
-        }
+        known::tell(&mut self.body, node, schema);
         Ok(())
     }
 }
 
-impl<'m> Pass<'m> {
-    /// The condition depends on sizes: an `if` that is decided for every call. Where the branches give
-    /// different types the first one is taken, which is then what calls must have.
-    fn branch_by_size(
-        &mut self,
-        node: &'m onnx::Node<'m>,
-        condition: &str,
-        graphs: [&'m Graph<'m>; 2],
-    ) -> Result<(), No> {
-        let [a, b] = [self.whole_branch(graphs[0])?, self.whole_branch(graphs[1])?];
-        let same = a.1.iter().zip(&b.1).all(|(a, b)| (a.rank, a.dtype) == (b.rank, b.dtype));
-        if !same {
-            let why =
-                format!("this model is translated for inputs of which {condition} holds ({})", comment(node.name));
-            self.body.lines.push(format!("assert {condition}, {}", quoted(&why)));
-            self.body.lines.extend(a.0);
-            for (name, t) in node.outputs.iter().zip(a.1) {
-                self.body.set(name, Value::Tensor(t));
-            }
-            return Ok(());
-        }
-        let results: Vec<(String, Tensor)> = a.1.into_iter().map(|t| (self.body.fresh(), t)).collect();
-        let texts: [Vec<String>; 2] = [
-            results.iter().map(|(name, t)| format!("{name} = {}", t.text)).collect(),
-            results.iter().zip(&b.1).map(|((name, _), t)| format!("{name} = {}", t.text)).collect(),
-        ];
-        for (head, (lines, ends)) in
-            [format!("if {condition}:"), "else:".into()].into_iter().zip([a.0, b.0].into_iter().zip(texts))
-        {
-            self.body.lines.push(head);
-            self.body.lines.extend(lines.iter().chain(&ends).map(|l| format!("    {l}")));
-        }
-        for (name, (text, t)) in node.outputs.iter().zip(results) {
-            self.body.set(name, Value::Tensor(Tensor::new(text, t.rank, t.dtype)));
-        }
-        Ok(())
-    }
-
-    /// The lines of a branch and its results.
-    fn whole_branch(&mut self, graph: &'m Graph<'m>) -> Result<(Vec<String>, Vec<Tensor>), No> {
-        let before = self.body.lines.len();
-        let values = self.inner(graph)?;
-        let results = values.iter().map(|v| self.body.as_tensor(v)).collect::<Result<Vec<_>, No>>()?;
-        Ok((self.body.lines.split_off(before), results))
-    }
-}
-
-fn constants<'m>(graph: &'m Graph<'m>) -> HashMap<&'m str, Value<'m>> {
+pub fn constants<'m>(graph: &'m Graph<'m>) -> HashMap<&'m str, Value<'m>> {
     graph.tensors.iter().map(|t| (t.name, Value::Constant(t))).collect()
 }
 

@@ -5,7 +5,7 @@ use crate::standard::Schema;
 use crate::value::{Int, Ints, Tensor, Value, literal, shown};
 use std::collections::HashMap;
 use tessera_base::DType;
-use tessera_runtime::io::onnx::{self, Attribute};
+use tessera_runtime::io::onnx::{self, Attribute, Dim};
 
 /// Why a node cannot be translated: lower case, without a full stop.
 pub type No = String;
@@ -23,6 +23,8 @@ pub struct Body<'m> {
     pub opset: i64,
     /// Values by name, inner graphs last.
     pub scopes: Vec<HashMap<&'m str, Value<'m>>>,
+    /// What the file says of the sizes of values: a hint, which the program is compared with where it is followed.
+    pub told: HashMap<&'m str, &'m [Dim<'m>]>,
     pub lines: Vec<String>,
     /// The node that lines are for, in the words of the file.
     pub remark: String,
@@ -48,6 +50,12 @@ impl<'m> Body<'m> {
         if let (false, Some(scope)) = (name.is_empty(), self.scopes.last_mut()) {
             scope.insert(name, value);
         }
+    }
+
+    /// Notes what the file says of the values of a graph.
+    pub fn tell(&mut self, graph: &'m onnx::Graph<'m>) {
+        let all = graph.values.iter().chain(&graph.outputs);
+        self.told.extend(all.filter_map(|v| Some((v.name, v.shape.as_deref()?))));
     }
 
     pub fn fresh(&mut self) -> String {
@@ -96,6 +104,7 @@ impl<'m> Body<'m> {
                 Some(ints) if ints.elems.len() <= 16 => Ok(ints.tensor()),
                 _ => self.weight(t),
             },
+            Value::List(_) => Err("a sequence stands where a tensor is needed".into()),
             Value::Broken => Err(String::new()),
         }
     }
@@ -178,7 +187,7 @@ impl<'m> Node<'_, 'm> {
             Value::Constant(t) => t.dims.len(),
             Value::Ints(ints) => usize::from(!ints.scalar),
             Value::Matrix(..) => 2,
-            Value::Broken => 0,
+            Value::List(_) | Value::Broken => 0,
         }
     }
 
@@ -188,8 +197,8 @@ impl<'m> Node<'_, 'm> {
 
     /// An argument that shapes are made of.
     pub fn ints(&self, i: usize) -> Result<Vec<Int>, No> {
-        match self.value(i)?.ints() {
-            Some(ints) => Ok(ints.elems),
+        match self.value(i)?.numbers() {
+            Some(ints) => Ok(ints.elems.iter().map(Int::truncated).collect()),
             None => Err(format!("its argument {i} (`{}`) depends on data", self.node.inputs[i])),
         }
     }
@@ -205,13 +214,25 @@ impl<'m> Node<'_, 'm> {
         ints.first().cloned().ok_or_else(|| format!("its argument {i} is empty"))
     }
 
+    /// One int or float as a value of the host, which is read from a tensor where it depends on data.
+    pub fn read(&mut self, i: usize) -> Result<String, No> {
+        if let Some(numbers) = self.value(i)?.numbers()
+            && let Some(one) = numbers.elems.first()
+        {
+            return Ok(one.text());
+        }
+        let t = self.tensor(i)?;
+        Ok(if t.rank == 0 { format!("{}.item()", t.text) } else { format!("{}.reshape(()).item()", t.text) })
+    }
+
     /// A number that is known: a float or an int.
     pub fn number(&self, i: usize) -> Result<Option<f64>, No> {
         if !self.has(i) {
             return Ok(None);
         }
         let value = self.value(i)?;
-        match value.number().map(|(x, ..)| x).or(value.whole().map(|n| n as f64)) {
+        let folded = || value.numbers()?.elems.first()?.real();
+        match value.number().map(|(x, ..)| x).or(value.whole().map(|n| n as f64)).or_else(folded) {
             Some(x) => Ok(Some(x)),
             None => Err(format!("its argument {i} (`{}`) is not a known number", self.node.inputs[i])),
         }

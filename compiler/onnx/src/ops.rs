@@ -1,14 +1,20 @@
 //! The operators: one row each.
 
+mod attention;
+mod contrib;
 mod elementwise;
 mod index;
 mod norm;
 mod pairs;
+mod pools;
 mod product;
 mod quantized;
 mod recurrent;
 mod reduce;
+mod scatter;
+mod sequences;
 mod shape;
+mod signal;
 mod sizes;
 mod windows;
 
@@ -50,27 +56,56 @@ impl Row {
     }
 }
 
-/// The one operator with graphs.
-const IF: Row = Row { name: "If", translate: None, honoured: &["then_branch", "else_branch"], moot: &[], refused: &[] };
+/// An operator with graphs.
+const fn control(name: &'static str, honoured: &'static [&'static str]) -> Row {
+    Row { name, translate: None, honoured, moot: &[], refused: &[] }
+}
+
+const CONTROL: &[Row] = &[
+    control("If", &["then_branch", "else_branch"]),
+    control("Loop", &["body"]),
+    control(
+        "Scan",
+        &[
+            "body",
+            "num_scan_inputs",
+            "scan_input_axes",
+            "scan_input_directions",
+            "scan_output_axes",
+            "scan_output_directions",
+        ],
+    )
+    .refuses(&["directions"]),
+];
 
 /// The row of an operator.
-pub fn find(op: &str) -> Option<&'static Row> {
-    all().find(|row| row.name == op)
+pub fn find(domain: &str, op: &str) -> Option<&'static Row> {
+    match domain {
+        "" | "ai.onnx" => all().find(|row| row.name == op),
+        // Rows of other domains have theirs before their name.
+        _ => all().find(|row| row.name.strip_suffix(op).and_then(|d| d.strip_suffix('.')) == Some(domain)),
+    }
 }
 
 /// Every row.
 pub fn all() -> impl Iterator<Item = &'static Row> {
     let tables = [
-        &[IF],
+        CONTROL,
+        attention::ROWS,
+        contrib::ROWS,
         elementwise::ROWS,
         index::ROWS,
         norm::ROWS,
         pairs::ROWS,
+        pools::ROWS,
         product::ROWS,
         quantized::ROWS,
         recurrent::ROWS,
         reduce::ROWS,
+        scatter::ROWS,
+        sequences::ROWS,
         shape::ROWS,
+        signal::ROWS,
         sizes::ROWS,
         windows::ROWS,
     ];

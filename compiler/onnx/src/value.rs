@@ -17,6 +17,8 @@ pub enum Value<'m> {
     Ints(Ints),
     /// The same in rows of so many, which paddings are turned over with.
     Matrix(Ints, usize),
+    /// A sequence.
+    List(Vec<Value<'m>>),
     /// Reported already.
     Broken,
 }
@@ -46,13 +48,16 @@ pub struct Ints {
     pub dtype: DType,
 }
 
-/// An int that is known, or an expression over sizes.
+/// An int that is known, or an expression over sizes; or a float, which some files compute sizes with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Int {
     Known(i64),
     /// Not negative.
     Size(String),
     Other(String),
+    /// A float that is known.
+    Real(f64),
+    Float(String),
 }
 
 impl Int {
@@ -68,11 +73,62 @@ impl Int {
         match self {
             Int::Known(n) if *n < 0 => format!("({n})"),
             Int::Known(n) => n.to_string(),
-            Int::Size(t) | Int::Other(t) => t.clone(),
+            Int::Size(t) | Int::Other(t) | Int::Float(t) => t.clone(),
+            // The number that was written down, where f32 rounded it.
+            Int::Real(x) => literal(*x, if f64::from(*x as f32) == *x { DType::F32 } else { DType::F64 }),
         }
     }
 
-    fn natural(&self) -> bool {
+    /// As a float, where it is known.
+    pub fn real(&self) -> Option<f64> {
+        match self {
+            Int::Known(n) => Some(*n as f64),
+            Int::Real(x) => Some(*x),
+            _ => None,
+        }
+    }
+
+    pub fn is_float(&self) -> bool {
+        matches!(self, Int::Real(_) | Int::Float(_))
+    }
+
+    /// Two of which one is a float: computed, or an expression.
+    fn floats(&self, sign: &str, other: &Int, f: fn(f64, f64) -> f64) -> Option<Int> {
+        if !self.is_float() && !other.is_float() {
+            return None;
+        }
+        Some(match (self.real(), other.real()) {
+            (Some(a), Some(b)) => Int::Real(f(a, b)),
+            _ => Int::Float(format!("({} {sign} {})", self.text(), other.text())),
+        })
+    }
+
+    /// A function of a float, by its name in the language.
+    pub fn mapped(&self, name: &str, f: fn(f64) -> f64) -> Int {
+        match self.real() {
+            Some(x) => Int::Real(f(x)),
+            None => Int::Float(format!("{name}({})", self.text())),
+        }
+    }
+
+    /// As a float of this dtype.
+    pub fn as_float(&self, dtype: DType) -> Int {
+        match self.real() {
+            Some(x) => Int::Real(rounded(x, dtype)),
+            None => Int::Float(self.text()),
+        }
+    }
+
+    /// Without its fraction.
+    pub fn truncated(&self) -> Int {
+        match self {
+            Int::Real(x) => Int::Known(*x as i64),
+            Int::Float(t) => Int::Other(format!("int({t})")),
+            int => int.clone(),
+        }
+    }
+
+    pub fn natural(&self) -> bool {
         matches!(self, Int::Size(_)) || self.known().is_some_and(|n| n >= 0)
     }
 
@@ -83,6 +139,9 @@ impl Int {
     }
 
     pub fn add(&self, other: &Int) -> Option<Int> {
+        if let Some(float) = self.floats("+", other, |a, b| a + b) {
+            return Some(float);
+        }
         Some(match (self, other) {
             (Int::Known(a), Int::Known(b)) => Int::Known(a.checked_add(*b)?),
             (Int::Known(0), x) | (x, Int::Known(0)) => x.clone(),
@@ -91,6 +150,9 @@ impl Int {
     }
 
     pub fn sub(&self, other: &Int) -> Option<Int> {
+        if let Some(float) = self.floats("-", other, |a, b| a - b) {
+            return Some(float);
+        }
         Some(match (self, other) {
             (Int::Known(a), Int::Known(b)) => Int::Known(a.checked_sub(*b)?),
             (x, Int::Known(0)) => x.clone(),
@@ -100,6 +162,9 @@ impl Int {
     }
 
     pub fn mul(&self, other: &Int) -> Option<Int> {
+        if let Some(float) = self.floats("*", other, |a, b| a * b) {
+            return Some(float);
+        }
         Some(match (self, other) {
             (Int::Known(a), Int::Known(b)) => Int::Known(a.checked_mul(*b)?),
             (Int::Known(0), _) | (_, Int::Known(0)) => Int::Known(0),
@@ -110,6 +175,9 @@ impl Int {
 
     /// The quotient without its fraction.
     pub fn div(&self, other: &Int) -> Option<Int> {
+        if let Some(float) = self.floats("/", other, |a, b| a / b) {
+            return Some(float);
+        }
         match (self, other) {
             (Int::Known(a), Int::Known(b)) => a.checked_div(*b).map(Int::Known),
             (x, Int::Known(1)) => Some(x.clone()),
@@ -124,6 +192,9 @@ impl Int {
 
     /// The remainder with the sign of the divisor.
     pub fn rem(&self, other: &Int) -> Option<Int> {
+        if self.is_float() || other.is_float() {
+            return None;
+        }
         match (self, other) {
             (_, Int::Known(0)) => None,
             (Int::Known(a), Int::Known(b)) if *b != 0 => {
@@ -135,6 +206,12 @@ impl Int {
     }
 
     pub fn max(&self, other: &Int) -> Option<Int> {
+        if self.is_float() || other.is_float() {
+            return Some(match (self.real(), other.real()) {
+                (Some(a), Some(b)) => Int::Real(a.max(b)),
+                _ => Int::Float(format!("max({}, {})", self.text(), other.text())),
+            });
+        }
         Some(match (self, other) {
             (Int::Known(a), Int::Known(b)) => Int::Known(*a.max(b)),
             (a, b) if a == b => a.clone(),
@@ -146,6 +223,12 @@ impl Int {
     }
 
     pub fn min(&self, other: &Int) -> Option<Int> {
+        if self.is_float() || other.is_float() {
+            return Some(match (self.real(), other.real()) {
+                (Some(a), Some(b)) => Int::Real(a.min(b)),
+                _ => Int::Float(format!("min({}, {})", self.text(), other.text())),
+            });
+        }
         Some(match (self, other) {
             (Int::Known(a), Int::Known(b)) => Int::Known(*a.min(b)),
             (a, b) if a == b => a.clone(),
@@ -187,10 +270,22 @@ impl Ints {
     }
 }
 
-fn bool_or_int(e: &Int, dtype: DType) -> String {
+/// An int as part of an expression, or a bool.
+pub fn bool_or_int(e: &Int, dtype: DType) -> String {
     match (e, dtype) {
         (Int::Known(n), DType::Bool) => (if *n == 0 { "False" } else { "True" }).to_owned(),
+        (Int::Real(x), d) => literal(*x, d),
         (e, _) => e.text(),
+    }
+}
+
+/// A float as a dtype holds it.
+pub fn rounded(x: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => f64::from(x as f32),
+        DType::F16 => half::f16::from_f64(x).to_f64(),
+        DType::Bf16 => half::bf16::from_f64(x).to_f64(),
+        _ => x,
     }
 }
 
@@ -201,7 +296,7 @@ impl Value<'_> {
             Value::Tensor(t) => Some(t.dtype),
             Value::Constant(t) => t.dtype().ok(),
             Value::Ints(ints) | Value::Matrix(ints, _) => Some(ints.dtype),
-            Value::Broken => None,
+            Value::List(_) | Value::Broken => None,
         }
     }
 
@@ -220,6 +315,25 @@ impl Value<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Floats that are computed while a file is translated: constants of one element, and what is made of them and of sizes.
+    pub fn numbers(&self) -> Option<Ints> {
+        if let Some(ints) = self.ints() {
+            return Some(ints);
+        }
+        let (x, rank, dtype) = self.number().filter(|(_, rank, _)| *rank <= 1)?;
+        Some(Ints { elems: vec![Int::Real(x)], scalar: rank == 0, dtype })
+    }
+
+    /// The same of constants of a few elements.
+    pub fn few_numbers(&self) -> Option<Ints> {
+        let Value::Constant(t) = self else { return self.numbers() };
+        if t.dims.len() != 1 || t.elems().is_none_or(|n| n > 8) || !t.dtype().is_ok_and(DType::is_float) {
+            return self.numbers();
+        }
+        let elems = t.floats().ok()?.into_iter().map(Int::Real).collect();
+        Some(Ints { elems, scalar: false, dtype: t.dtype().ok()? })
     }
 
     /// The one int that is known, of any dtype.
@@ -301,6 +415,7 @@ pub fn shown(value: &Attribute) -> String {
         Attribute::Floats(v) => list(v.iter().map(f32::to_string).collect()),
         Attribute::Tensor(_) => "a tensor".into(),
         Attribute::Graph(_) => "a graph".into(),
+        Attribute::Of(name) => format!("the attribute `{}` of a function", comment(name)),
         Attribute::Other => "of a kind that has no counterpart".into(),
     }
 }

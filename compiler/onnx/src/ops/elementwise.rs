@@ -8,14 +8,14 @@ use tessera_runtime::io::onnx;
 
 pub const ROWS: &[Row] = &[
     row("Abs", |n| map(n, "op.abs(x)")),
-    row("Neg", |n| map(n, "-x")),
+    row("Neg", |n| of_numbers(n, "-x", "-", |x| -x)),
     row("Exp", |n| map(n, "op.exp(x)")),
     row("Log", |n| map(n, "op.log(x)")),
-    row("Sqrt", |n| map(n, "op.sqrt(x)")),
-    row("Reciprocal", |n| map(n, "op.reciprocal(x)")),
-    row("Floor", |n| map(n, "op.floor(x)")),
-    row("Ceil", |n| map(n, "op.ceil(x)")),
-    row("Round", |n| map(n, "op.round(x)")),
+    row("Sqrt", |n| of_numbers(n, "op.sqrt(x)", "math.sqrt", f64::sqrt)),
+    row("Reciprocal", |n| of_numbers(n, "op.reciprocal(x)", "1.0 / ", |x| 1.0 / x)),
+    row("Floor", |n| of_numbers(n, "op.floor(x)", "math.floor", f64::floor)),
+    row("Ceil", |n| of_numbers(n, "op.ceil(x)", "math.ceil", f64::ceil)),
+    row("Round", |n| of_numbers(n, "op.round(x)", "round", f64::round_ties_even)),
     row("Sin", |n| map(n, "op.sin(x)")),
     row("Cos", |n| map(n, "op.cos(x)")),
     row("Tan", |n| map(n, "op.tan(x)")),
@@ -24,6 +24,9 @@ pub const ROWS: &[Row] = &[
     row("Atan", |n| map(n, "op.atan(x)")),
     row("Sinh", |n| map(n, "op.sinh(x)")),
     row("Cosh", |n| map(n, "op.cosh(x)")),
+    row("Asinh", |n| map(n, "op.asinh(x)")),
+    row("Acosh", |n| map(n, "op.acosh(x)")),
+    row("Atanh", |n| map(n, "op.atanh(x)")),
     row("Tanh", |n| map(n, "op.tanh(x)")),
     row("Sigmoid", |n| map(n, "op.sigmoid(x)")),
     row("Relu", |n| map(n, "op.relu(x)")),
@@ -63,6 +66,8 @@ pub const ROWS: &[Row] = &[
     row("LeakyRelu", |n| with_numbers(n, "op.leaky_relu(x, ALPHA)")).honours(&["alpha"]),
     row("ThresholdedRelu", |n| with_numbers(n, "op.where(x > ALPHA, x, 0.0)")).honours(&["alpha"]),
     row("Selu", |n| with_numbers(n, "GAMMA * op.elu(x, ALPHA)")).honours(&["alpha", "gamma"]),
+    row("Swish", |n| with_numbers(n, "x * op.sigmoid(ALPHA * x)")).honours(&["alpha"]),
+    row("Shrink", shrink).honours(&["bias", "lambd"]),
     row("HardSigmoid", |n| with_numbers(n, "op.clip(x * ALPHA + BETA, 0.0, 1.0)")).honours(&["alpha", "beta"]),
     row("Clip", clip).honours(&["min", "max"]),
     // How scales of eight bits are rounded concerns a type that has no counterpart.
@@ -96,6 +101,22 @@ fn map(n: &mut Node, template: &str) -> Result<(), No> {
     n.give(&filled(template, &x.text, ""), x.rank, x.dtype)
 }
 
+/// The same of floats that are computed while the file is translated, by a function of the host.
+fn of_numbers(n: &mut Node, template: &str, name: &str, f: fn(f64) -> f64) -> Result<(), No> {
+    match n.value(0)?.numbers() {
+        Some(numbers) if numbers.dtype.is_float() => {
+            let dtype = numbers.dtype;
+            let elems = numbers.elems.iter().map(|e| match e.mapped(name, f) {
+                Int::Float(text) => Int::Float(format!("({text})")),
+                known => known.as_float(dtype),
+            });
+            let elems = elems.collect();
+            n.give_ints(Ints { elems, ..numbers })
+        }
+        _ => map(n, template),
+    }
+}
+
 fn test(n: &mut Node, template: &str) -> Result<(), No> {
     let x = n.tensor(0)?;
     n.give(&filled(template, &x.text, ""), x.rank, DType::Bool)
@@ -111,6 +132,18 @@ fn with_numbers(n: &mut Node, template: &str) -> Result<(), No> {
         }
     }
     map(n, &text)
+}
+
+/// Nearer to 0 by `bias`, and 0 where it lies nearer than `lambd`. Ints are shifted by what is left of a bias without its
+/// fraction.
+fn shrink(n: &mut Node) -> Result<(), No> {
+    let x = n.tensor(0)?;
+    let own = if x.dtype.is_int() { format!("{}.to(f32)", x.text) } else { x.text.clone() };
+    let inside = if x.dtype.is_int() { DType::F32 } else { x.dtype };
+    let own = n.bound(&own, x.rank, inside)?.text;
+    let (bias, bound) = (n.literal("bias", 0.0, inside), n.literal("lambd", 0.5, inside));
+    let text = format!("op.where({own} < -{bound}, {own} + {bias}, op.where({own} > {bound}, {own} - {bias}, 0.0))");
+    n.give(&if x.dtype.is_int() { format!("{text}.to({})", x.dtype) } else { text }, x.rank, x.dtype)
 }
 
 /// The first result is the first argument.
@@ -185,17 +218,22 @@ fn cast_to(n: &mut Node, to: DType) -> Result<(), No> {
     if matches!(n.value(0)?, Value::Matrix(..)) && to == DType::I64 {
         return same(n);
     }
-    if let Some(ints) = n.value(0)?.ints() {
+    if let Some(ints) = n.value(0)?.numbers() {
+        let whole = || ints.elems.iter().map(Int::truncated).collect::<Vec<_>>();
         let elems = match to {
-            DType::I64 => Some(ints.elems.clone()),
-            DType::I32 => ints
-                .elems
-                .iter()
-                .all(|e| e.known().is_none_or(|k| i32::try_from(k).is_ok()))
-                .then(|| ints.elems.clone()),
+            DType::I64 => Some(whole()),
+            DType::I32 => {
+                Some(whole()).filter(|all| all.iter().all(|e| e.known().is_none_or(|k| i32::try_from(k).is_ok())))
+            }
             DType::Bool => {
-                let known = ints.elems.iter().map(|e| Some(Int::Known(i64::from(e.known()? != 0))));
+                let known = ints.elems.iter().map(|e| Some(Int::Known(i64::from(e.real()? != 0.0))));
                 known.collect::<Option<Vec<_>>>()
+            }
+            // Sizes go through floats where something is scaled; an expression that is a bool is none.
+            DType::F64 | DType::F32 | DType::F16 | DType::Bf16
+                if ints.dtype != DType::Bool || ints.elems.iter().all(|e| e.known().is_some()) =>
+            {
+                Some(ints.elems.iter().map(|e| e.as_float(to)).collect())
             }
             _ => None,
         };

@@ -13,26 +13,6 @@ pub const ROWS: &[Row] = &[
         n.give(&format!("op.gather({}, {axis}, {})", x.text, at.text), x.rank, x.dtype)
     })
     .honours(&["axis"]),
-    row("GatherND", |n| {
-        let (x, at) = (n.tensor(0)?, n.tensor(1)?);
-        // How many dims a row of positions names is a size, which is known for a constant only.
-        let last = at.rank.checked_sub(1).and_then(|last| at.dim(last).known());
-        let named = last.and_then(|d| usize::try_from(d).ok()).or_else(|| last_of_concat(n, 1));
-        let named = named.ok_or("how many dims its positions name depends on sizes")?;
-        let rank = (at.rank + x.rank).checked_sub(1 + named).ok_or("its positions name too many dims")?;
-        let columns: Vec<String> = (0..named).map(|i| format!("{}[..., {i}]", at.text)).collect();
-        n.give(&format!("{}[{}]", x.text, columns.join(", ")), rank, x.dtype)
-    })
-    .refuses(&["batch_dims"]),
-    row("ScatterElements", |n| {
-        if n.text("reduction", "none") != "add" {
-            return n.refuses("reduction", "only `add` is supported");
-        }
-        let (x, at, src) = (n.tensor(0)?, n.tensor(1)?, n.tensor(2)?);
-        let axis = x.axis(n.int("axis", 0))?;
-        n.give(&format!("op.scatter_add({}, {axis}, {}, {})", x.text, at.text, src.text), x.rank, x.dtype)
-    })
-    .honours(&["axis", "reduction"]),
     row("OneHot", one_hot).honours(&["axis"]),
     // An order that is not asked for may be there.
     row("TopK", top_k).honours(&["axis", "k", "largest"]).ignores(&["sorted"]),
@@ -70,20 +50,12 @@ fn gather(n: &mut Node) -> Result<(), No> {
     n.give(&format!("op.take({}, {}, axis={axis})", x.text, at.text), x.rank - 1 + at.rank, x.dtype)
 }
 
-/// The last size of an argument that joins columns: each of its parts has one.
-fn last_of_concat(n: &Node, i: usize) -> Option<usize> {
-    let Ok(Value::Tensor(t)) = n.value(i) else { return None };
-    let line = n.body.lines.iter().rev().find(|l| l.strip_prefix(&*t.text).is_some_and(|l| l.starts_with(" = ")))?;
-    let parts = line.split_once("op.concat([")?.1.split_once(']')?.0.split(", ");
-    let columns = parts.map(|p| {
-        let made = n.body.lines.iter().rev().find(|l| l.strip_prefix(p).is_some_and(|l| l.starts_with(" = ")))?;
-        made.contains("op.expand_dims(").then_some(())
-    });
-    Some(columns.collect::<Option<Vec<()>>>()?.len())
-}
-
 fn one_hot(n: &mut Node) -> Result<(), No> {
-    let (mut ids, depth) = (n.tensor(0)?, n.one(1)?);
+    let mut ids = n.tensor(0)?;
+    let depth = match n.one(1) {
+        Ok(size) => size,
+        Err(_) => Int::Other(format!("int({})", n.read(1)?)),
+    };
     if ids.dtype != DType::I64 {
         ids = n.bound(&format!("{}.to(i64)", ids.text), ids.rank, DType::I64)?;
     }

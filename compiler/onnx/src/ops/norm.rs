@@ -23,6 +23,48 @@ pub const ROWS: &[Row] = &[
     })
     .honours(&["epsilon"]),
     row("GroupNormalization", groups).honours(&["epsilon", "num_groups", "stash_type"]),
+    row("Hardmax", |n| {
+        let x = n.tensor(0)?;
+        let old = n.body.opset < 13;
+        let axis = x.axis(n.int("axis", if old { 1 } else { -1 }))?;
+        if old && axis + 1 != x.rank {
+            return n.refuses("axis", "before version 13 it is the last dim that is supported");
+        }
+        let size = x.dim(axis).text();
+        let hot = format!("op.one_hot(op.argmax({}, axis={axis}), {size}, dtype={})", x.text, x.dtype);
+        n.give(&if axis + 1 == x.rank { hot } else { format!("op.moveaxis({hot}, -1, {axis})") }, x.rank, x.dtype)
+    })
+    .honours(&["axis"]),
+    row("MeanVarianceNormalization", |n| {
+        let x = n.tensor(0)?;
+        let axes = n.list("axes").unwrap_or_else(|| vec![0, 2, 3]);
+        let axes = axes_text(&axes.iter().map(|a| x.axis(*a)).collect::<Result<Vec<_>, No>>()?);
+        let t = &x.text;
+        let from = n.bound(&format!("{t} - op.mean({t}, axis={axes}, keepdims=True)"), x.rank, x.dtype)?;
+        let spread = format!("(op.sqrt(op.var({t}, axis={axes}, keepdims=True)) + 1e-9)");
+        n.give(&format!("{} / {spread}", from.text), x.rank, x.dtype)
+    })
+    .honours(&["axes"]),
+    row("LRN", |n| {
+        let x = n.tensor(0)?;
+        let [alpha, beta, bias] =
+            [("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0)].map(|(name, other)| n.literal(name, other, x.dtype));
+        let call = n.library(&format!("lrn({}, {}, {alpha}, {beta}, {bias})", x.text, n.int("size", 1)));
+        n.give(&call, x.rank, x.dtype)
+    })
+    .honours(&["alpha", "beta", "bias", "size"]),
+    row("NegativeLogLikelihoodLoss", |n| {
+        let x = n.tensor(0)?;
+        loss(n, &x)
+    })
+    .honours(&["ignore_index", "reduction"]),
+    row("SoftmaxCrossEntropyLoss", |n| {
+        let x = n.tensor(0)?;
+        let shares = n.bound(&format!("op.log_softmax({}, axis=1)", x.text), x.rank, x.dtype)?;
+        n.result(1, Value::Tensor(shares.clone()));
+        loss(n, &shares)
+    })
+    .honours(&["ignore_index", "reduction"]),
     row("LpNormalization", |n| {
         let x = n.tensor(0)?;
         let axis = x.axis(n.int("axis", -1))?;
@@ -36,6 +78,25 @@ pub const ROWS: &[Row] = &[
     })
     .honours(&["axis", "p"]),
 ];
+
+/// What log-probabilities say against classes: of each, or their sum, or their mean by weight.
+fn loss(n: &mut Node, x: &Tensor) -> Result<(), No> {
+    let target = n.tensor(1)?;
+    let mut args = format!("{}, {}", x.text, target.text);
+    if let Some(weight) = n.optional(2)? {
+        args.push_str(&format!(", weight={}", weight.text));
+    }
+    if n.attribute("ignore_index").is_some() {
+        args.push_str(&format!(", ignore={}", n.int("ignore_index", 0)));
+    }
+    let call = n.library(&format!("nll({args})"));
+    let both = n.bound(&call, 0, x.dtype)?.text;
+    match &*n.text("reduction", "mean") {
+        "none" => n.give(&format!("{both}[0]"), target.rank, x.dtype),
+        "sum" => n.give(&format!("op.sum({both}[0])"), 0, x.dtype),
+        _ => n.give(&format!("op.sum({both}[0]) / op.sum({both}[1])"), 0, x.dtype),
+    }
+}
 
 fn softmax(n: &mut Node, name: &str) -> Result<(), No> {
     let x = n.tensor(0)?;
@@ -74,7 +135,7 @@ fn widened(n: &mut Node, t: &Tensor, dtype: DType) -> Result<Tensor, No> {
 }
 
 /// Over the dims from an axis to the last.
-fn trailing(n: &mut Node, name: &str) -> Result<(), No> {
+pub fn trailing(n: &mut Node, name: &str) -> Result<(), No> {
     let given = n.tensor(0)?;
     let stash = stash(n, &given)?;
     let x = widened(n, &given, stash)?;

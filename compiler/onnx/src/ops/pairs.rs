@@ -32,6 +32,17 @@ pub const ROWS: &[Row] = &[
     row("BitwiseAnd", |n| join(n, "op.bit_and(x, y)", |_, _| None)),
     row("BitwiseOr", |n| join(n, "op.bit_or(x, y)", |_, _| None)),
     row("BitwiseXor", |n| join(n, "op.bit_xor(x, y)", |_, _| None)),
+    row("BitShift", |n| {
+        let name = if n.text("direction", "") == "LEFT" { "shl" } else { "shr" };
+        join(n, &format!("op.{name}(x, y)"), |_, _| None)
+    })
+    .honours(&["direction"]),
+    row("SwiGLU", |n| {
+        let (a, b) = (n.tensor(0)?, n.tensor(1)?);
+        let alpha = n.literal("alpha", 1.0, a.dtype);
+        n.give(&format!("{0} * op.sigmoid({alpha} * {0}) * {1}", a.text, b.text), a.rank, a.dtype)
+    })
+    .honours(&["alpha"]),
     row("Where", choose),
 ];
 
@@ -69,7 +80,7 @@ fn two(n: &mut Node) -> Result<[Operand; 2], No> {
 
 /// Both arguments as ints of one length, where they are such.
 fn int_pairs(n: &Node) -> Result<Option<(Vec<(Int, Int)>, bool, DType)>, No> {
-    let (Some(a), Some(b)) = (n.value(0)?.ints(), n.value(1)?.ints()) else { return Ok(None) };
+    let (Some(a), Some(b)) = (n.value(0)?.numbers(), n.value(1)?.numbers()) else { return Ok(None) };
     let count = match (a.elems.len(), b.elems.len()) {
         (x, y) if x == y => x,
         (1, y) => y,
@@ -87,7 +98,9 @@ fn joined_ints(n: &Node, f: impl Fn(&Int, &Int) -> Option<Int>) -> Result<Option
     let elems = pairs.iter().map(|(a, b)| f(a, b)).collect::<Option<Vec<_>>>();
     // What wraps around is left to tensors, which do.
     let fits = |e: &Int| dtype != DType::I32 || e.known().is_none_or(|k| i32::try_from(k).is_ok());
-    Ok(elems.filter(|all| all.iter().all(fits)).map(|elems| Ints { elems, scalar, dtype }))
+    let held = |e: Int| if e.is_float() { e.as_float(dtype) } else { e };
+    let elems = elems.filter(|all| all.iter().all(fits)).map(|all| all.into_iter().map(held).collect());
+    Ok(elems.map(|elems| Ints { elems, scalar, dtype }))
 }
 
 fn join(n: &mut Node, template: &str, ints: fn(&Int, &Int) -> Option<Int>) -> Result<(), No> {
@@ -158,6 +171,13 @@ fn remainder(n: &mut Node) -> Result<(), No> {
 
 /// The result has the dtype of the base.
 fn power(n: &mut Node) -> Result<(), No> {
+    let known = |a: &Int, b: &Int| match a {
+        Int::Real(a) => b.real().map(|b| Int::Real(a.powf(b))),
+        _ => None,
+    };
+    if let Some(numbers) = joined_ints(n, known)? {
+        return n.give_ints(numbers);
+    }
     let [x, y] = two(n)?;
     let (base, exponent, d) = (as_tensor(&x), as_tensor(&y), x.dtype);
     let text = match (d.is_float(), y.dtype.is_float()) {

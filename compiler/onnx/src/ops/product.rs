@@ -14,6 +14,12 @@ pub const ROWS: &[Row] = &[
     // An added matrix of the first versions broadcasts as later ones do.
     row("Gemm", gemm).honours(&["alpha", "beta", "transA", "transB"]).ignores(&["broadcast"]),
     row("Einsum", einsum).honours(&["equation"]),
+    row("Det", |n| {
+        let x = n.tensor(0)?;
+        let rank = x.rank.checked_sub(2).ok_or("its argument is no matrix")?;
+        let call = n.library(&format!("det({})", x.text));
+        n.give(&call, rank, x.dtype)
+    }),
     row("MatMulInteger", |n| {
         let (a, b) = (n.tensor(0)?, n.tensor(1)?);
         let mut wide = |i: usize, text: String, rank: usize, zero: usize| -> Result<String, No> {
@@ -33,11 +39,11 @@ pub const ROWS: &[Row] = &[
 ];
 
 /// A sum of products with the dtype of its factors: those of narrow ints are wide.
-fn like(text: &str, dtype: DType) -> String {
+pub fn like(text: &str, dtype: DType) -> String {
     if dtype.is_int() && dtype != DType::I64 { format!("({text}).to({dtype})") } else { text.to_owned() }
 }
 
-fn product_rank(a: usize, b: usize) -> Result<usize, No> {
+pub fn product_rank(a: usize, b: usize) -> Result<usize, No> {
     match (a, b) {
         (0, _) | (_, 0) => Err("it multiplies a number".into()),
         (1, 1) => Ok(0),

@@ -11,7 +11,89 @@ pub const ROWS: &[Row] = &[
     row("DequantizeLinear", dequantize).honours(&["axis", "block_size", "output_dtype"]),
     row("QuantizeLinear", quantize).honours(&["axis", "block_size", "output_dtype", "precision", "saturate"]),
     row("DynamicQuantizeLinear", dynamic),
+    row("QLinearMatMul", |n| {
+        let (a, b) = (shifted(n, 0, 2, Rows::First)?, shifted(n, 3, 5, Rows::Last)?);
+        let rank = super::product::product_rank(a.rank, b.rank)?;
+        let product = n.bound(&format!("({} @ {}).to(i32)", a.text, b.text), rank, DType::I32)?;
+        let scales = format!("({} * {})", placed_scale(n, 1, &a, Rows::First)?, placed_scale(n, 4, &b, Rows::Last)?);
+        requantized(n, &product, &scales, 6, 7)
+    }),
+    row("QLinearConv", |n| {
+        let (x, w) = (shifted(n, 0, 2, Rows::First)?, shifted(n, 3, 5, Rows::Channels)?);
+        let mut sum = super::windows::convolved(n, &x, &w)?;
+        if let Some(bias) = n.optional(8)? {
+            let ones = ", 1".repeat(x.rank - 2);
+            sum.text = format!("({} + {}.reshape(-1{ones}))", sum.text, bias.text);
+        }
+        let w_scale = n.tensor(4)?;
+        let ones = ", 1".repeat(x.rank - 2);
+        let w_scale = if w_scale.rank == 0 { w_scale.text } else { format!("{}.reshape(-1{ones})", w_scale.text) };
+        let scales = format!("({} * {w_scale})", placed_scale(n, 1, &x, Rows::First)?);
+        requantized(n, &sum, &scales, 6, 7)
+    })
+    .honours(super::windows::CONVOLVED),
+    row("ConvInteger", |n| {
+        let (x, w) = (shifted(n, 0, 2, Rows::First)?, shifted(n, 1, 3, Rows::Channels)?);
+        let sum = super::windows::convolved(n, &x, &w)?;
+        n.give(&sum.text, sum.rank, DType::I32)
+    })
+    .honours(super::windows::CONVOLVED),
 ];
+
+/// Where zero points or scales belong that are more than one.
+#[derive(Clone, Copy)]
+pub enum Rows {
+    /// One for each row of a matrix.
+    First,
+    /// One for each column.
+    Last,
+    /// One for each of the channels that weights of a convolution give.
+    Channels,
+}
+
+/// In line with a tensor of this rank.
+fn in_line(t: &Tensor, rank: usize, rows: Rows) -> String {
+    match rows {
+        _ if t.rank == 0 || t.known == [1] => t.text.clone(),
+        Rows::First if t.rank == 1 && rank > 1 => format!("op.expand_dims({}, -1)", t.text),
+        Rows::Channels if t.rank == 1 => format!("{}.reshape(-1{})", t.text, ", 1".repeat(rank - 1)),
+        _ => t.text.clone(),
+    }
+}
+
+/// An argument of narrow ints as wide ones, less its zero point.
+pub fn shifted(n: &mut Node, i: usize, zero: usize, rows: Rows) -> Result<Tensor, No> {
+    let x = n.tensor(i)?;
+    let text = match n.optional(zero)? {
+        Some(z) => format!("({}.to(i32) - {}.to(i32))", x.text, in_line(&z, x.rank, rows)),
+        None => format!("{}.to(i32)", x.text),
+    };
+    let y = n.bound(&text, x.rank, DType::I32)?;
+    Ok(Tensor { known: x.known, ..y })
+}
+
+/// A scale in line with what it belongs to.
+pub fn placed_scale(n: &mut Node, i: usize, x: &Tensor, rows: Rows) -> Result<String, No> {
+    let scale = n.tensor(i)?;
+    Ok(in_line(&scale, x.rank, rows))
+}
+
+/// Ints times their scale as narrow ints, by the scale and the zero point that are these arguments.
+pub fn requantized(n: &mut Node, x: &Tensor, scale: &str, to: usize, zero: usize) -> Result<(), No> {
+    let to = n.tensor(to)?;
+    let scaled = format!("{}.to(f32) * ({scale} / {}).to(f32)", x.text, to.text);
+    narrow(n, &scaled, x.rank, zero, false)
+}
+
+/// Floats as narrow ints by the zero point that is this argument; `late` rounds behind it, which ties can tell.
+pub fn narrow(n: &mut Node, scaled: &str, rank: usize, zero: usize, late: bool) -> Result<(), No> {
+    let zero = n.optional(zero)?;
+    let dtype = zero.as_ref().map_or(DType::U8, |z| z.dtype);
+    let (low, high) = range_of(dtype)?;
+    let shift = zero.map_or(String::new(), |z| format!(" + {}.to(f32)", z.text));
+    let whole = if late { format!("op.round({scaled}{shift})") } else { format!("op.round({scaled}){shift}") };
+    n.give(&format!("op.clip({whole}, {low}.0, {high}.0).to({dtype})"), rank, dtype)
+}
 
 /// Where the scales of a node belong.
 enum Along {
@@ -61,7 +143,7 @@ fn wide(scale: DType) -> DType {
     if scale == DType::F64 { scale } else { DType::F32 }
 }
 
-fn dequantize(n: &mut Node) -> Result<(), No> {
+pub fn dequantize(n: &mut Node) -> Result<(), No> {
     let (x, scale) = (n.tensor(0)?, n.tensor(1)?);
     let along = along(n, &x, &scale)?;
     let to = asked(n, "output_dtype")?.unwrap_or(scale.dtype);
@@ -79,7 +161,7 @@ fn dequantize(n: &mut Node) -> Result<(), No> {
     n.give(&if to == inside { text } else { format!("({text}).to({to})") }, x.rank, to)
 }
 
-fn range_of(dtype: DType) -> Result<(i64, i64), No> {
+pub fn range_of(dtype: DType) -> Result<(i64, i64), No> {
     match dtype {
         DType::U8 => Ok((0, 255)),
         DType::I8 => Ok((-128, 127)),
@@ -88,7 +170,7 @@ fn range_of(dtype: DType) -> Result<(i64, i64), No> {
     }
 }
 
-fn quantize(n: &mut Node) -> Result<(), No> {
+pub fn quantize(n: &mut Node) -> Result<(), No> {
     let (x, scale) = (n.tensor(0)?, n.tensor(1)?);
     let along = along(n, &x, &scale)?;
     let zero = n.optional(2)?;
@@ -119,6 +201,14 @@ fn quantize(n: &mut Node) -> Result<(), No> {
 /// Bytes with the scale that suits the values: three results.
 fn dynamic(n: &mut Node) -> Result<(), No> {
     let x = n.tensor(0)?;
+    for (i, t) in bytes_of(n, &x)?.into_iter().enumerate() {
+        n.result(i, Value::Tensor(t));
+    }
+    Ok(())
+}
+
+/// Floats as bytes, their scale and their zero point.
+pub fn bytes_of(n: &mut Node, x: &Tensor) -> Result<[Tensor; 3], No> {
     let t = &x.text;
     let low = n.bound(&format!("op.minimum(op.min({t}), 0.0)"), 0, x.dtype)?.text;
     let high = n.bound(&format!("op.maximum(op.max({t}), 0.0)"), 0, x.dtype)?.text;
@@ -128,8 +218,5 @@ fn dynamic(n: &mut Node) -> Result<(), No> {
     let y =
         n.bound(&format!("op.clip(op.round({t} / {}) + {zero}, 0.0, 255.0).to(u8)", scale.text), x.rank, DType::U8)?;
     let zero = n.bound(&format!("{zero}.to(u8)"), 0, DType::U8)?;
-    n.result(0, Value::Tensor(y));
-    n.result(1, Value::Tensor(scale));
-    n.result(2, Value::Tensor(zero));
-    Ok(())
+    Ok([y, scale, zero])
 }

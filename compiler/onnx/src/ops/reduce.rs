@@ -5,6 +5,7 @@ use super::{Row, row};
 use crate::node::{No, Node, axes_text};
 use crate::value::{Int, Ints, Tensor, Value};
 use tessera_base::DType;
+use tessera_runtime::io::onnx::Attribute;
 
 const REDUCED: &[&str] = &["axes", "keepdims", "noop_with_empty_axes"];
 
@@ -23,7 +24,15 @@ pub const ROWS: &[Row] = &[
     row("GlobalMaxPool", |n| spatial(n, "op.max")),
     row("ArgMax", |n| arg_reduce(n, "argmax")).honours(&["axis", "keepdims", "select_last_index"]),
     row("ArgMin", |n| arg_reduce(n, "argmin")).honours(&["axis", "keepdims", "select_last_index"]),
-    row("CumSum", running).honours(&["exclusive", "reverse"]),
+    row("CumSum", |n| running(n, "cumsum")).honours(&["exclusive", "reverse"]),
+    row("CumProd", |n| running(n, "cumprod")).honours(&["exclusive", "reverse"]),
+    row("GlobalLpPool", |n| {
+        let (x, p) = (n.tensor(0)?, power(n));
+        let axes: Vec<usize> = (2..x.rank).collect();
+        let sum = format!("op.sum(op.abs({}) ** {p:?}, axis={}, keepdims=True)", x.text, axes_text(&axes));
+        n.give(&format!("{sum} ** (1.0 / {p:?})"), x.rank, x.dtype)
+    })
+    .honours(&["p"]),
 ];
 
 /// The axes that a node reduces, ascending; all where it names none.
@@ -133,16 +142,25 @@ fn arg_reduce(n: &mut Node, name: &str) -> Result<(), No> {
     n.give(&text, rank, DType::I64)
 }
 
-fn running(n: &mut Node) -> Result<(), No> {
+/// The power of a norm: in the first version it is a float.
+pub fn power(n: &Node) -> f64 {
+    match n.attribute("p") {
+        Some(Attribute::Float(p)) => f64::from(*p),
+        _ => n.int("p", 2) as f64,
+    }
+}
+
+fn running(n: &mut Node, name: &str) -> Result<(), No> {
     let x = n.tensor(0)?;
     let axis = n.known(1)?.first().copied().ok_or("it names no axis")?;
     let axis = x.axis(axis)?;
     let flip = |t: String| if n.int("reverse", 0) != 0 { format!("op.flip({t}, axis={axis})") } else { t };
-    let mut text = format!("op.cumsum({}, axis={axis})", flip(x.text.clone()));
+    let mut text = format!("op.{name}({}, axis={axis})", flip(x.text.clone()));
     if n.int("exclusive", 0) != 0 {
         // Each place has the sum before it: a sum less its last element would be rounded, or infinity less infinity.
         let pads: Vec<&str> = (0..x.rank).map(|i| if i == axis { "(1, 0)" } else { "(0, 0)" }).collect();
-        text = format!("op.pad({text}, ({},))[{}:-1]", pads.join(", "), ":, ".repeat(axis));
+        let first = if name == "cumprod" { ", value=1" } else { "" };
+        text = format!("op.pad({text}, ({},){first})[{}:-1]", pads.join(", "), ":, ".repeat(axis));
     }
     let text = flip(text);
     n.give(&if x.dtype.is_int() { format!("{text}.to({})", x.dtype) } else { text }, x.rank, x.dtype)

@@ -5,6 +5,7 @@ use super::{Row, row};
 use crate::node::{No, Node, axes_text, axis_in};
 use crate::value::{Int, Ints, Tensor, Value, literal, positions, tuple};
 use tessera_base::DType;
+use tessera_runtime::io::onnx::Dim;
 
 pub const ROWS: &[Row] = &[
     row("Reshape", reshape).honours(&["shape", "allowzero"]),
@@ -153,8 +154,9 @@ fn squeeze(n: &mut Node) -> Result<(), No> {
         return n.give_ints(Ints { scalar: true, ..ints });
     }
     let x = n.tensor(0)?;
-    let Some(axes) = axes else {
-        return Err("it names no axes, so its rank depends on sizes".into());
+    let axes = match axes {
+        Some(axes) => axes,
+        None => ones(n, &x).ok_or("it names no axes, and the file does not tell the sizes that decide its rank")?,
     };
     let axes = axes.iter().map(|a| x.axis(*a)).collect::<Result<Vec<_>, _>>()?;
     if axes.is_empty() {
@@ -163,9 +165,28 @@ fn squeeze(n: &mut Node) -> Result<(), No> {
     n.give(&format!("op.squeeze({}, {})", x.text, axes_text(&axes)), x.rank.saturating_sub(axes.len()), x.dtype)
 }
 
+/// The dims of size 1 of an argument: by its own sizes, or by those that the file tells. What it tells is compared
+/// with the argument by the operator that drops them.
+fn ones(n: &Node, x: &Tensor) -> Option<Vec<i64>> {
+    let own = (x.known.len() == x.rank && !x.known.contains(&-1)).then(|| x.known.clone());
+    let sizes = own.or_else(|| {
+        let told = n.body.told.get(n.node.inputs.first()?)?;
+        // An open size is more than 1, as exporters mean it; the rank of the result says so once more.
+        let size = |d: &Dim| if let Dim::Size(n) = d { *n } else { -1 };
+        let sizes: Vec<i64> = told.iter().map(size).collect();
+        let rank = n.node.outputs.first().and_then(|name| n.body.told.get(name)).map(|dims| dims.len());
+        let left = sizes.iter().filter(|d| **d != 1).count();
+        (sizes.len() == x.rank && rank.is_none_or(|r| r == left)).then_some(sizes)
+    })?;
+    Some((0..).zip(sizes).filter(|(_, d)| *d == 1).map(|(i, _)| i).collect())
+}
+
 fn concat(n: &mut Node) -> Result<(), No> {
     let values = (0..n.node.inputs.len()).map(|i| n.value(i)).collect::<Result<Vec<_>, No>>()?;
-    let vectors: Option<Vec<Ints>> = values.iter().map(|v| v.ints().filter(|v| !v.scalar)).collect();
+    // Beside what sizes are made of a constant of a few floats is a list too.
+    let made = values.iter().any(|v| matches!(v, Value::Ints(ints) if ints.dtype.is_float()));
+    let list = |v: &Value| if made { v.few_numbers() } else { v.ints() };
+    let vectors: Option<Vec<Ints>> = values.iter().map(|v| list(v).filter(|v| !v.scalar)).collect();
     if let Some(vectors) = vectors
         && let Some(first) = vectors.first()
     {

@@ -48,8 +48,11 @@ fn constant(n: &mut Node) -> Result<(), No> {
         Some(Attribute::Int(v)) => n.give_ints(ints(&[*v], true)),
         Some(Attribute::Ints(v)) => n.give_ints(ints(v, false)),
         Some(Attribute::Float(x)) => {
-            let x = literal(f64::from(*x), DType::F32);
-            n.give(&format!("op.full((), {x}, dtype=f32)"), 0, DType::F32)
+            n.give_ints(Ints { elems: vec![Int::Real(f64::from(*x))], scalar: true, dtype: DType::F32 })
+        }
+        Some(Attribute::Floats(v)) if (1..=8).contains(&v.len()) => {
+            let elems = v.iter().map(|x| Int::Real(f64::from(*x))).collect();
+            n.give_ints(Ints { elems, scalar: false, dtype: DType::F32 })
         }
         Some(Attribute::Floats(v)) if v.is_empty() => n.give("op.zeros((0,))", 1, DType::F32),
         Some(Attribute::Floats(v)) => {
@@ -108,10 +111,12 @@ fn range(n: &mut Node) -> Result<(), No> {
     let ints = n.value(0)?.ints();
     if ints.is_none() {
         let dtype = n.tensor(0)?.dtype;
-        let (a, b, step) = (n.number(0)?, n.number(1)?, n.number(2)?);
-        let (Some(a), Some(b), Some(step)) = (a, b, step) else { return Err("it lacks a bound".into()) };
-        let [a, b, step] = [a, b, step].map(|x| literal(x, DType::F64));
-        return n.give(&format!("op.arange({a}, {b}, {step}, dtype={dtype})"), 1, dtype);
+        let mut bounds = vec![];
+        for i in 0..3 {
+            let bound = n.number(i)?.ok_or("it lacks a bound")?;
+            bounds.push(if dtype.is_float() { literal(bound, DType::F64) } else { format!("{bound}") });
+        }
+        return n.give(&format!("op.arange({}, dtype={dtype})", bounds.join(", ")), 1, dtype);
     }
     let (start, end, step) = (n.one(0)?, n.one(1)?, n.one(2)?);
     if let (Some(a), Some(b), Some(s @ 1..)) = (start.known(), end.known(), step.known())

@@ -5,32 +5,49 @@ use crate::node::{No, Node};
 use crate::value::{Int, Tensor, Value, literal, tuple};
 use tessera_base::DType;
 
-const POOLED: &[&str] = &["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
+/// What convolutions of every kind follow.
+pub const CONVOLVED: &[&str] = &["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
+
+/// The same with a function behind it.
+pub const CONVOLVED_AND_ACTIVATED: &[&str] =
+    &["activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
 
 pub const ROWS: &[Row] = &[
-    row("Conv", conv).honours(&["auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"]),
-    row("ConvTranspose", conv_transpose)
-        .honours(&["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "pads", "strides"])
-        .refuses(&["output_shape"]),
-    // The order of places in memory concerns the second result, which is refused.
-    row("MaxPool", |n| pool(n, true)).honours(POOLED).ignores(&["storage_order"]).refuses(&["dilations"]),
-    row("AveragePool", |n| pool(n, false)).honours(POOLED).refuses(&["dilations"]),
+    row("Conv", conv).honours(CONVOLVED),
+    row("ConvTranspose", conv_transpose).honours(&[
+        "auto_pad",
+        "dilations",
+        "group",
+        "kernel_shape",
+        "output_padding",
+        "output_shape",
+        "pads",
+        "strides",
+    ]),
     row("Resize", resize)
-        .honours(&["axes", "coordinate_transformation_mode", "mode", "nearest_mode"])
-        // For cubic ones, and for places outside by `tf_crop_and_resize`, which both are refused.
-        .ignores(&["cubic_coeff_a", "exclude_outside", "extrapolation_value"])
-        .refuses(&["antialias", "keep_aspect_ratio_policy"]),
+        .honours(&[
+            "antialias",
+            "axes",
+            "coordinate_transformation_mode",
+            "cubic_coeff_a",
+            "exclude_outside",
+            "keep_aspect_ratio_policy",
+            "mode",
+            "nearest_mode",
+        ])
+        // For places outside by `tf_crop_and_resize`, which is refused.
+        .ignores(&["extrapolation_value"]),
     row("Upsample", resize).honours(&["mode", "scales", "height_scale", "width_scale"]),
 ];
 
 /// How windows lie: one number for each spatial dim.
-struct Windows {
-    kernel: Vec<Int>,
-    stride: Vec<i64>,
-    dilation: Vec<i64>,
-    pads: Vec<(Int, Int)>,
+pub struct Windows {
+    pub kernel: Vec<Int>,
+    pub stride: Vec<i64>,
+    pub dilation: Vec<i64>,
+    pub pads: Vec<(Int, Int)>,
     /// How far the last windows of `ceil_mode` reach behind the padding.
-    beyond: Vec<Int>,
+    pub beyond: Vec<Int>,
 }
 
 fn list_of(n: &Node, name: &str, dims: usize) -> Result<Vec<i64>, No> {
@@ -41,7 +58,7 @@ fn list_of(n: &Node, name: &str, dims: usize) -> Result<Vec<i64>, No> {
     }
 }
 
-fn windows(n: &Node, x: &Tensor, kernel: Vec<Int>) -> Result<Windows, No> {
+pub fn windows(n: &Node, x: &Tensor, kernel: Vec<Int>) -> Result<Windows, No> {
     let dims = kernel.len();
     if x.rank < 3 || dims != x.rank - 2 {
         return Err(format!("its window has {dims} dims and its argument {}", x.rank));
@@ -116,7 +133,7 @@ fn overhang(end: i64, span: i64, whole: i64, stride: i64) -> i64 {
     (last + span - whole).max(0)
 }
 
-fn ints(list: &[i64]) -> String {
+pub fn ints(list: &[i64]) -> String {
     tuple(&list.iter().copied().map(Int::Known).collect::<Vec<_>>())
 }
 
@@ -142,15 +159,24 @@ fn kernel(n: &Node, w: &Tensor) -> Result<Vec<Int>, No> {
 
 fn conv(n: &mut Node) -> Result<(), No> {
     let (x, w) = (n.tensor(0)?, n.tensor(1)?);
+    let bias = n.optional(2)?.map_or(String::new(), |b| format!(", bias={}", b.text));
+    let text = convolution(n, &x, &w, &bias)?;
+    n.give(&text, x.rank, x.dtype)
+}
+
+/// A convolution of ints, whose sums are i32.
+pub fn convolved(n: &mut Node, x: &Tensor, w: &Tensor) -> Result<Tensor, No> {
+    let text = convolution(n, x, w, "")?;
+    n.bound(&format!("{text}.to(i32)"), x.rank, DType::I32)
+}
+
+pub fn convolution(n: &mut Node, x: &Tensor, w: &Tensor, bias: &str) -> Result<String, No> {
     if w.rank != x.rank || !(3..=5).contains(&x.rank) {
         return Err(format!("its arguments have {} and {} dims", x.rank, w.rank));
     }
-    let kernel = kernel(n, &w)?;
-    let at = windows(n, &x, kernel)?;
-    let mut text = format!("op.conv{}d({}, {}", x.rank - 2, x.text, w.text);
-    if let Some(bias) = n.optional(2)? {
-        text.push_str(&format!(", bias={}", bias.text));
-    }
+    let kernel = kernel(n, w)?;
+    let at = windows(n, x, kernel)?;
+    let mut text = format!("op.conv{}d({}, {}{bias}", x.rank - 2, x.text, w.text);
     if at.stride.iter().any(|s| *s != 1) {
         text.push_str(&format!(", stride={}", ints(&at.stride)));
     }
@@ -164,22 +190,26 @@ fn conv(n: &mut Node) -> Result<(), No> {
     if groups != 1 {
         text.push_str(&format!(", groups={groups}"));
     }
-    n.give(&format!("{text})"), x.rank, x.dtype)
+    Ok(format!("{text})"))
 }
 
 fn conv_transpose(n: &mut Node) -> Result<(), No> {
     let (mut x, mut w) = (n.tensor(0)?, n.tensor(1)?);
-    if w.rank != x.rank || !(3..=4).contains(&x.rank) {
+    if w.rank != x.rank || !(3..=5).contains(&x.rank) {
         return Err(format!("its arguments have {} and {} dims", x.rank, w.rank));
-    }
-    if !matches!(&*n.text("auto_pad", "NOTSET"), "NOTSET" | "VALID") {
-        return n.refuses("auto_pad", "sizes of the result that are asked for are not supported");
     }
     let dims = x.rank - 2;
     let kernel = kernel(n, &w)?;
     let mut at = windows(n, &x, kernel)?;
     let mut more = n.list("output_padding").unwrap_or_else(|| vec![0; dims]);
+    if more.len() != dims || more.iter().any(|m| *m < 0) {
+        return n.refuses("output_padding", &format!("it has {dims} dims, and paddings are not negative"));
+    }
+    at.pads = transposed_pads(n, &x, &at, &mut more)?;
     let (rank, dtype) = (x.rank, x.dtype);
+    if rank == 5 {
+        return stretched(n, &x, &w, &at, &more);
+    }
     if rank == 3 {
         // One dim is two of which the first has one element.
         x = n.bound(&format!("op.expand_dims({}, 2)", x.text), 4, dtype)?;
@@ -203,41 +233,93 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
     n.give(&if rank == 3 { format!("op.squeeze({text}, 2)") } else { text }, rank, dtype)
 }
 
-fn pool(n: &mut Node, largest: bool) -> Result<(), No> {
-    n.only_one_result()?;
-    let x = n.tensor(0)?;
-    let kernel = n.list("kernel_shape").ok_or("it has no `kernel_shape`")?;
-    let at = windows(n, &x, kernel.into_iter().map(Int::Known).collect())?;
-    let none = Int::Known(0);
-    let args = |pads: &[(Int, Int)]| {
-        let mut args = format!(", {}, stride={}", tuple(&at.kernel), ints(&at.stride));
-        if pads.iter().any(|(b, a)| (b, a) != (&none, &none)) {
-            let pairs: Vec<String> = pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
-            args.push_str(&format!(", padding=({},)", pairs.join(", ")));
-        }
-        args
-    };
-    let reach: Option<Vec<_>> =
-        at.pads.iter().zip(&at.beyond).map(|((b, a), more)| Some((b.clone(), a.add(more)?))).collect();
-    let reach = reach.ok_or("its window is too large")?;
-    if largest {
-        return n.give(&format!("op.max_pool({}{})", x.text, args(&reach)), x.rank, x.dtype);
+/// The paddings of a transposed convolution: as they are told, or those that give a size that is asked for.
+fn transposed_pads(n: &Node, x: &Tensor, at: &Windows, more: &mut [i64]) -> Result<Vec<(Int, Int)>, No> {
+    let mode = n.text("auto_pad", "NOTSET");
+    let wanted = n.list("output_shape");
+    if wanted.is_none() && !mode.starts_with("SAME") {
+        return Ok(at.pads.clone());
     }
-    // Means are of the elements; those of padding count where that is asked for, what lies behind it never does.
-    let counted = n.int("count_include_pad", 0) != 0;
-    let (mut of, mut pads) = (x.text.clone(), reach);
-    if counted {
-        pads = at.beyond.iter().map(|more| (none.clone(), more.clone())).collect();
-        if at.pads.iter().any(|(b, a)| (b, a) != (&none, &none)) {
-            let pairs: Vec<String> = at.pads.iter().map(|(b, a)| tuple(&[b.clone(), a.clone()])).collect();
-            of = n.bound(&format!("op.pad({of}, ((0, 0), (0, 0), {},))", pairs.join(", ")), x.rank, x.dtype)?.text;
-        }
+    // Older files name the first two sizes too.
+    let wanted = wanted.map(|list| list[list.len().saturating_sub(more.len())..].to_vec());
+    if wanted.as_ref().is_some_and(|w| w.len() != more.len()) {
+        return n.refuses("output_shape", &format!("it has {} dims", more.len()));
     }
-    let args_text = args(&pads);
-    let text = match pads.iter().all(|(b, a)| (b, a) == (&none, &none)) {
-        true => format!("op.avg_pool({of}{args_text})"),
-        false => format!("op.avg_pool({of}{args_text}) / op.avg_pool(op.ones_like({of}){args_text})"),
-    };
+    let mut out = vec![];
+    for (i, more) in more.iter_mut().enumerate() {
+        let total = || {
+            let span = at.kernel[i].sub(&Int::Known(1))?.mul(&Int::Known(at.dilation[i]))?.add(&Int::Known(1))?;
+            let reach = span.add(&Int::Known(*more))?;
+            match &wanted {
+                Some(sizes) => {
+                    let steps = x.dim(i + 2).sub(&Int::Known(1))?.mul(&Int::Known(at.stride[i]))?;
+                    steps.add(&reach)?.sub(&Int::Known(sizes[i]))
+                }
+                None => reach.sub(&Int::Known(at.stride[i])),
+            }
+        };
+        let total = total().ok_or("its window is too large")?;
+        if let Some(beyond) = total.known().filter(|t| *t < 0) {
+            // What the windows do not reach is there all the same.
+            *more = more.saturating_sub(beyond);
+            out.push((Int::Known(0), Int::Known(0)));
+            continue;
+        }
+        let total = if total.known().is_some() { total } else { Int::Size(total.text()) };
+        let less = total.div(&Int::Known(2)).ok_or("its window is too large")?;
+        let rest = match total.known() {
+            Some(_) => total.sub(&less).ok_or("its window is too large")?,
+            None => Int::Size(format!("({} - {})", total.text(), less.text())),
+        };
+        out.push(if mode == "SAME_UPPER" { (less, rest) } else { (rest, less) });
+    }
+    Ok(out)
+}
+
+/// A transposed convolution as one of the argument with zeros between its elements, by the flipped window.
+fn stretched(n: &mut Node, x: &Tensor, w: &Tensor, at: &Windows, more: &[i64]) -> Result<(), No> {
+    let (dims, large) = (at.kernel.len(), "its window is too large");
+    let mut t = x.text.clone();
+    let mut sizes = x.dims();
+    for i in 0..dims {
+        let stride = at.stride[i];
+        if stride == 1 {
+            continue;
+        }
+        let pads: Vec<String> =
+            (0..=x.rank).map(|k| if k == i + 3 { format!("(0, {})", stride - 1) } else { "(0, 0)".into() }).collect();
+        sizes[i + 2] = sizes[i + 2].mul(&Int::Known(stride)).ok_or(large)?;
+        let wide = format!("op.pad(op.expand_dims({t}, {}), ({},)).reshape({})", i + 3, pads.join(", "), tuple(&sizes));
+        let cut = format!("{wide}[{}:{}]", ":, ".repeat(i + 2), 1 - stride);
+        t = n.bound(&cut, x.rank, x.dtype)?.text;
+        sizes[i + 2] = sizes[i + 2].sub(&Int::Known(stride - 1)).ok_or(large)?;
+    }
+    let groups = n.int("group", 1);
+    let axes: Vec<String> = (2..x.rank).map(|i| i.to_string()).collect();
+    let kernel: Vec<String> = at.kernel.iter().map(Int::text).collect();
+    let (inputs, outputs) = (w.dim(0).text(), w.dim(1).text());
+    let order: Vec<String> = (3..x.rank + 1).map(|i| i.to_string()).collect();
+    let flipped = format!(
+        "op.flip({}, axis=({})).reshape({groups}, {inputs} // {groups}, {outputs}, {k}).transpose(0, 2, 1, {}).reshape({groups} * {outputs}, {inputs} // {groups}, {k})",
+        w.text,
+        axes.join(", "),
+        order.join(", "),
+        k = kernel.join(", ")
+    );
+    let w = n.bound(&flipped, w.rank, w.dtype)?.text;
+    let mut sides = vec![];
+    for (i, more) in more.iter().enumerate() {
+        let reach = at.kernel[i].sub(&Int::Known(1)).and_then(|k| k.mul(&Int::Known(at.dilation[i]))).ok_or(large)?;
+        let before = reach.sub(&at.pads[i].0).ok_or(large)?;
+        let after = reach.sub(&at.pads[i].1).and_then(|a| a.add(&Int::Known(*more))).ok_or(large)?;
+        if before.known().is_some_and(|b| b < 0) || after.known().is_some_and(|a| a < 0) {
+            return n.refuses("pads", "they reach further than the windows");
+        }
+        sides.push((before, after));
+    }
+    let bias = n.optional(2)?.map_or(String::new(), |b| format!(", bias={}", b.text));
+    let (pads, dilation) = (pads_text(&sides), ints(&at.dilation));
+    let text = format!("op.conv3d({t}, {w}{bias}, padding={pads}, dilation={dilation}, groups={groups})");
     n.give(&text, x.rank, x.dtype)
 }
 
@@ -256,10 +338,7 @@ fn resize(n: &mut Node) -> Result<(), No> {
     }
     // The first version names two dims.
     let mode = n.text("mode", "nearest").replace("bilinear", "linear");
-    if !matches!(&*mode, "nearest" | "linear") {
-        return n.refuses("mode", "`nearest` and `linear` are supported");
-    }
-    if mode == "linear" && !x.dtype.is_float() {
+    if mode != "nearest" && !x.dtype.is_float() {
         return n.refuses("mode", &format!("what lies between elements of {} is none of them", x.dtype));
     }
     let places = n.text("coordinate_transformation_mode", if old { "asymmetric" } else { "half_pixel" });
@@ -272,23 +351,54 @@ fn resize(n: &mut Node) -> Result<(), No> {
     if mode == "nearest" && !nearest.contains(&&*rounding) {
         return n.refuses("nearest_mode", "it is not known");
     }
+    // Sums of more than two elements, or over what a smaller picture leaves out.
+    let (inside, wide) = (n.int("exclude_outside", 0) != 0, n.int("antialias", 0) != 0);
+    let smooth = mode == "cubic" || (mode == "linear" && wide);
+    let mut sizes = sizes;
+    let mut scales = scales;
+    let policy = n.text("keep_aspect_ratio_policy", "stretch");
+    if let (Some(wanted), true) = (&sizes, policy != "stretch") {
+        let larger = policy == "not_smaller";
+        let scale = one_scale(n, &x, &axes, wanted, larger)?;
+        let size = |axis: &usize| Some(Int::Known((x.dim(*axis).known()? as f64 * scale + 0.5).floor() as i64));
+        sizes = axes.iter().map(size).collect();
+        scales = Some(vec![Int::Real(scale); axes.len()]);
+    }
     for (i, axis) in axes.into_iter().enumerate() {
         let own = x.dim(axis);
         let (size, scale) = match (&scales, &sizes) {
-            (Some(scales), _) => match scales[i] {
-                1.0 => continue,
+            (Some(scales), Some(sizes)) => (sizes[i].clone(), literal(scales[i].real().unwrap_or(1.0), DType::F64)),
+            (Some(scales), _) => match &scales[i] {
+                Int::Real(1.0) | Int::Known(1) => continue,
                 // The number that was written down: f32 rounded it, and places at borders would follow that.
-                scale => (scaled(&own, scale)?, literal(scale, DType::F32)),
+                Int::Real(scale) => (scaled(&own, *scale)?, literal(*scale, DType::F32)),
+                scale => {
+                    let text = scale.text();
+                    (Int::Size(format!("int(math.floor({} * {text}))", own.text())), text)
+                }
             },
             (_, Some(sizes)) if sizes[i] == own => continue,
             (_, Some(sizes)) => (sizes[i].clone(), format!("{} / {}", sizes[i].text(), own.text())),
             _ => continue,
         };
         // Version 10 takes the next element above where there are fewer than before.
-        let fewer = n.node.op == "Resize" && n.body.opset < 11 && scales.as_ref().is_some_and(|s| s[i] < 1.0);
+        let fewer = n.node.op == "Resize"
+            && n.body.opset < 11
+            && scales.as_ref().is_some_and(|s| s[i].real().is_some_and(|s| s < 1.0));
         let rounding = if fewer { "ceil" } else { &*rounding };
         let at = format!("{}, {axis}, {}, {scale}, \"{places}\"", x.text, size.text());
         let call = match &*mode {
+            _ if smooth => {
+                let a = n.literal("cubic_coeff_a", -0.75, DType::F32);
+                let mut more = format!(", \"{mode}\", {a}");
+                if inside {
+                    more.push_str(", inside=True");
+                }
+                if wide {
+                    more.push_str(", wide=True");
+                }
+                n.library(&format!("resize_smooth({at}{more})"))
+            }
             "linear" => n.library(&format!("resize_linear({at})")),
             _ => n.library(&format!("resize({at}, \"{rounding}\")")),
         };
@@ -298,21 +408,34 @@ fn resize(n: &mut Node) -> Result<(), No> {
     Ok(())
 }
 
+/// One scale for all dims: the largest with which none is larger than asked for, or the smallest with which none is
+/// smaller.
+fn one_scale(n: &Node, x: &Tensor, axes: &[usize], wanted: &[Int], larger: bool) -> Result<f64, No> {
+    let ratios = axes.iter().zip(wanted).map(|(axis, size)| Some(size.known()? as f64 / x.dim(*axis).known()? as f64));
+    let Some(ratios) = ratios.collect::<Option<Vec<_>>>() else {
+        return n.refuses("keep_aspect_ratio_policy", "its sizes depend on sizes of inputs");
+    };
+    let pick = if larger { f64::max } else { f64::min };
+    ratios.into_iter().reduce(pick).ok_or_else(|| "it names no dims".into())
+}
+
 /// The scales of a node, an argument or (before version 9) attributes; `None` where there are sizes instead.
-fn scales(n: &Node, i: usize) -> Result<Option<Vec<f64>>, No> {
+fn scales(n: &Node, i: usize) -> Result<Option<Vec<Int>>, No> {
     if n.attribute("height_scale").is_some() {
         let [high, wide] = ["height_scale", "width_scale"].map(|name| n.float(name, 1.0));
-        return Ok(Some(vec![1.0, 1.0, high, wide]));
+        return Ok(Some([1.0, 1.0, high, wide].map(Int::Real).to_vec()));
     }
     if n.attribute("scales").is_some() {
-        return Ok(Some(n.floats("scales").into_iter().map(f64::from).collect()));
+        return Ok(Some(n.floats("scales").into_iter().map(|x| Int::Real(f64::from(x))).collect()));
     }
     if !n.has(i) {
         return Ok(None);
     }
     match n.value(i)? {
         Value::Constant(t) if t.elems() == Some(0) => Ok(None),
-        Value::Constant(t) => Ok(Some(t.floats()?)),
+        Value::Constant(t) => Ok(Some(t.floats()?.into_iter().map(Int::Real).collect())),
+        Value::Ints(numbers) if numbers.elems.is_empty() => Ok(None),
+        Value::Ints(numbers) => Ok(Some(numbers.elems)),
         _ => Err("its scales are not known".into()),
     }
 }

@@ -3,6 +3,7 @@
 //! The messages are read as they lie in the file; nothing is believed before it is compared with
 //! the bytes that are left. What operators mean is not known here.
 
+mod calls;
 mod wire;
 
 use super::files;
@@ -25,16 +26,36 @@ pub struct Model<'a> {
     /// The version of the standard operators.
     pub opset: i64,
     pub graph: Graph<'a>,
+    /// Operators that the file itself defines.
+    pub functions: Vec<Function<'a>>,
+}
+
+/// An operator as nodes of others. Its nodes name attributes of the call by [`Attribute::Of`].
+#[derive(Clone, Debug, Default)]
+pub struct Function<'a> {
+    pub domain: &'a str,
+    pub name: &'a str,
+    /// Tells functions of one name apart; empty for most.
+    pub overload: &'a str,
+    /// The version of the standard operators in it.
+    pub opset: i64,
+    pub inputs: Vec<&'a str>,
+    pub outputs: Vec<&'a str>,
+    /// Attributes that a call may leave out.
+    pub defaults: Vec<(&'a str, Attribute<'a>)>,
+    pub nodes: Vec<Node<'a>>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Graph<'a> {
     pub name: &'a str,
-    /// In an order in which they can be computed.
+    /// In an order in which they can be computed, by the standard; some files do not keep it.
     pub nodes: Vec<Node<'a>>,
     pub tensors: Vec<Tensor<'a>>,
     pub inputs: Vec<Input<'a>>,
     pub outputs: Vec<Input<'a>>,
+    /// What the file says of other values.
+    pub values: Vec<Input<'a>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,6 +67,9 @@ pub struct Node<'a> {
     pub inputs: Vec<&'a str>,
     pub outputs: Vec<&'a str>,
     pub attributes: Vec<(&'a str, Attribute<'a>)>,
+    pub overload: &'a str,
+    /// What it stands for where the file defines its operator: the function with the attributes of this node.
+    pub body: Option<Box<Function<'a>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +82,8 @@ pub enum Attribute<'a> {
     Ints(Vec<i64>),
     Floats(Vec<f32>),
     Texts(Vec<&'a str>),
+    /// The attribute of this name of the node that calls a function.
+    Of(&'a str),
     Other,
 }
 
@@ -161,6 +187,7 @@ impl Reader {
                         model.opset = version;
                     }
                 }
+                (25, f) => model.functions.push(self.function(f.bytes()?)?),
                 _ => {}
             }
         }
@@ -170,6 +197,33 @@ impl Reader {
         Ok(model)
     }
 
+    fn function<'a>(&mut self, bytes: &'a [u8]) -> Result<Function<'a>, String> {
+        self.part()?;
+        let mut out = Function::default();
+        for field in Fields::of(bytes) {
+            match field? {
+                (1, f) => out.name = f.text()?,
+                (4, f) => out.inputs.push(f.text()?),
+                (5, f) => out.outputs.push(f.text()?),
+                (7, f) => {
+                    self.part()?;
+                    out.nodes.push(self.node(f.bytes()?, 0)?);
+                }
+                (9, f) => {
+                    let (domain, version) = opset(f.bytes()?)?;
+                    if matches!(domain, "" | "ai.onnx") {
+                        out.opset = version;
+                    }
+                }
+                (10, f) => out.domain = f.text()?,
+                (11, f) => out.defaults.push(self.attribute(f.bytes()?, 0)?),
+                (13, f) => out.overload = f.text()?,
+                _ => {}
+            }
+        }
+        Ok(out)
+    }
+
     fn graph<'a>(&mut self, bytes: &'a [u8], depth: u32) -> Result<Graph<'a>, String> {
         if depth > NESTED_MAX {
             return Err(format!("graphs are nested more than {NESTED_MAX} deep"));
@@ -177,7 +231,7 @@ impl Reader {
         let mut graph = Graph::default();
         for field in Fields::of(bytes) {
             let (number, field) = field?;
-            if matches!(number, 1 | 5 | 11 | 12) {
+            if matches!(number, 1 | 5 | 11..=13) {
                 self.part()?;
             }
             match number {
@@ -186,6 +240,7 @@ impl Reader {
                 5 => graph.tensors.push(self.tensor(field.bytes()?)?),
                 11 => graph.inputs.push(input(field.bytes()?)?),
                 12 => graph.outputs.push(input(field.bytes()?)?),
+                13 => graph.values.push(input(field.bytes()?)?),
                 15 => return Err("it has sparse weights".into()),
                 _ => {}
             }
@@ -207,6 +262,7 @@ impl Reader {
                 4 => node.op = field.text()?,
                 5 => node.attributes.push(self.attribute(field.bytes()?, depth)?),
                 7 => node.domain = field.text()?,
+                8 => node.overload = field.text()?,
                 _ => {}
             }
         }
@@ -214,7 +270,7 @@ impl Reader {
     }
 
     fn attribute<'a>(&mut self, bytes: &'a [u8], depth: u32) -> Result<(&'a str, Attribute<'a>), String> {
-        let (mut name, mut kind, mut value) = ("", 0, None);
+        let (mut name, mut kind, mut value, mut of) = ("", 0, None, "");
         let (mut ints, mut floats, mut texts) = (vec![], vec![], vec![]);
         for field in Fields::of(bytes) {
             match field? {
@@ -228,8 +284,12 @@ impl Reader {
                 (8, f) => f.ints(&mut ints)?,
                 (9, f) => texts.push(f.text()?),
                 (20, f) => kind = f.int()?,
+                (21, f) => of = f.text()?,
                 _ => {}
             }
+        }
+        if !of.is_empty() {
+            return Ok((name, Attribute::Of(of)));
         }
         // A value that is zero or an empty list may be left out of the file.
         let value = match (kind, value) {
@@ -337,13 +397,21 @@ fn shape(bytes: &[u8]) -> Result<Vec<Dim<'_>>, String> {
 /// # Errors
 /// What does not fit, lower case, without a full stop.
 pub fn parse(bytes: &[u8]) -> Result<Model<'_>, String> {
-    let mut model = Reader { parts: 0 }.model(bytes)?;
-    name_tensors(&mut model.graph, &mut HashSet::new());
+    let mut reader = Reader { parts: 0 };
+    let mut model = reader.model(bytes)?;
+    let mut taken = HashSet::new();
+    name_tensors(&mut model.graph.tensors, &mut model.graph.nodes, &mut taken);
+    for function in &mut model.functions {
+        name_tensors(&mut [], &mut function.nodes, &mut taken);
+    }
+    if !model.functions.is_empty() {
+        calls::written_out(&mut model.graph.nodes, &model.functions, &mut reader, 0)?;
+    }
     Ok(model)
 }
 
 /// Gives every tensor a key of its own: branches may use one name twice.
-fn name_tensors(graph: &mut Graph, taken: &mut HashSet<String>) {
+fn name_tensors(tensors: &mut [Tensor], nodes: &mut [Node], taken: &mut HashSet<String>) {
     let mut key = |name: &str| {
         let mut key = name.to_owned();
         for i in 2.. {
@@ -354,10 +422,10 @@ fn name_tensors(graph: &mut Graph, taken: &mut HashSet<String>) {
         }
         key
     };
-    for t in &mut graph.tensors {
+    for t in tensors {
         t.key = key(t.name);
     }
-    for node in &mut graph.nodes {
+    for node in &mut *nodes {
         let name = node.outputs.first().copied().unwrap_or_default();
         for (_, attribute) in &mut node.attributes {
             if let Attribute::Tensor(t) = attribute {
@@ -365,25 +433,37 @@ fn name_tensors(graph: &mut Graph, taken: &mut HashSet<String>) {
             }
         }
     }
-    for node in &mut graph.nodes {
+    for node in nodes {
         for (_, attribute) in &mut node.attributes {
             if let Attribute::Graph(g) = attribute {
-                name_tensors(g, taken);
+                name_tensors(&mut g.tensors, &mut g.nodes, taken);
             }
         }
     }
 }
 
+impl<'a> Model<'a> {
+    /// Every constant of the file.
+    pub fn all_tensors<'g>(&'g self, out: &mut Vec<&'g Tensor<'a>>) {
+        self.graph.all_tensors(out);
+        self.functions.iter().for_each(|f| tensors_of(&f.nodes, out));
+    }
+}
+
 impl<'a> Graph<'a> {
     /// Every constant of the graph and of the graphs in it.
-    pub fn all_tensors<'g>(&'g self, out: &mut Vec<&'g Tensor<'a>>) {
+    fn all_tensors<'g>(&'g self, out: &mut Vec<&'g Tensor<'a>>) {
         out.extend(&self.tensors);
-        for (_, attribute) in self.nodes.iter().flat_map(|n| &n.attributes) {
-            match attribute {
-                Attribute::Tensor(t) => out.push(t),
-                Attribute::Graph(g) => g.all_tensors(out),
-                _ => {}
-            }
+        tensors_of(&self.nodes, out);
+    }
+}
+
+fn tensors_of<'a, 'g>(nodes: &'g [Node<'a>], out: &mut Vec<&'g Tensor<'a>>) {
+    for (_, attribute) in nodes.iter().flat_map(|n| &n.attributes) {
+        match attribute {
+            Attribute::Tensor(t) => out.push(t),
+            Attribute::Graph(g) => g.all_tensors(out),
+            _ => {}
         }
     }
 }
@@ -476,7 +556,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, Data)>, Fault> {
     let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", shown(path)));
     with_file(path, |model| {
         let mut all = vec![];
-        model.graph.all_tensors(&mut all);
+        model.all_tensors(&mut all);
         let mut out = vec![];
         // What has no counterpart is not used: it was refused when the program was checked.
         for t in all.into_iter().filter(|t| t.dtype().is_ok()) {

@@ -1,0 +1,268 @@
+//! ONNX files whose graphs are more than nodes in a row: branches, loops, functions, sequences, sizes that go through floats.
+
+use tessera_tests::onnx::{Attribute, constant, floats, input, ints, model, node, one_int, told, with_function};
+use tessera_tests::program::{Ran, run_in};
+
+fn run(file: &[u8], source: &str) -> Ran {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    std::fs::write(dir.path().join("m.onnx"), file).unwrap_or_else(|e| panic!("{e}"));
+    let source = format!("net = io.read_onnx(\"m.onnx\")\n{source}");
+    std::fs::write(dir.path().join("main.tsr"), source).unwrap_or_else(|e| panic!("{e}"));
+    run_in(dir.path(), &["run", "main.tsr"], "").unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn prints(file: &[u8], source: &str, wanted: &str) {
+    let r = run(file, source);
+    assert_eq!((r.code, &*r.out), (0, wanted), "{}", r.err);
+}
+
+fn refused(file: &[u8], source: &str, words: &[&str]) {
+    let r = run(file, source);
+    assert_eq!(r.code, 1, "{}{}", r.out, r.err);
+    for word in words {
+        assert!(r.err.contains(word), "`{word}` is not in\n{}", r.err);
+    }
+}
+
+#[test]
+fn nodes_stand_in_any_order() {
+    let nodes = [node("Neg", &["b"], &["y"], &[]), node("Exp", &["a"], &["b"], &[]), node("Relu", &["x"], &["a"], &[])];
+    let file = model(17, &[input("x", 1, &["n"])], &[], &nodes, &["y"]);
+    prints(&file, "print(net(op.array([-1.0, 0.0])))\n", "[-1. -1.]\n");
+    let circle = [node("Add", &["x", "b"], &["a"], &[]), node("Neg", &["a"], &["b"], &[])];
+    let file = model(17, &[input("x", 1, &["n"])], &[], &circle, &["b"]);
+    refused(&file, "print(1)\n", &["E0690", "nothing before it computes `"]);
+}
+
+#[test]
+fn an_operator_that_the_file_defines_is_written_out() {
+    let body = [
+        node("LeakyRelu", &["a"], &["h"], &[("alpha", Attribute::Of("slope"))]),
+        node("Add", &["h", "b"], &["c"], &[]),
+    ];
+    let call = |slope: f32, x: &'static str, y: &'static str| {
+        node("own.Leak", &[x, "w"], &[y], &[("slope", Attribute::Float(slope))])
+    };
+    let weights = [floats("w", &[2], &[10.0, 20.0])];
+    let file = model(17, &[input("x", 1, &["2"])], &weights, &[call(0.5, "x", "h"), call(0.25, "h", "y")], &["y"]);
+    let file = with_function(file, ("own", "Leak"), &["a", "b"], &["c"], &["slope"], &body);
+    prints(&file, "print(net(op.array([-4.0, -80.0])))\n", "[18. 15.]\n");
+    let endless = [node("own.Leak", &["a", "b"], &["c"], &[])];
+    let file = model(17, &[input("x", 1, &["2"])], &weights, &[call(0.5, "x", "y")], &["y"]);
+    let file = with_function(file, ("own", "Leak"), &["a", "b"], &["c"], &["slope"], &endless);
+    refused(&file, "print(1)\n", &["E0707", "functions deep"]);
+}
+
+#[test]
+fn a_branch_by_data_is_the_one_that_is_computed() {
+    let then = Attribute::Graph(vec![node("Neg", &["x"], &["t"], &[])], "t");
+    let otherwise = Attribute::Graph(vec![node("Concat", &["x", "x"], &["e"], &[("axis", Attribute::Int(0))])], "e");
+    let branches = [("then_branch", then), ("else_branch", otherwise)];
+    let inputs = [input("x", 1, &["n"]), input("c", 9, &["1"])];
+    let nodes = [node("If", &["c"], &["h"], &branches), node("Exp", &["h"], &["y"], &[])];
+    let file = model(17, &inputs, &[], &nodes, &["y"]);
+    let source = "x = op.zeros((2,))\nprint(net(x, op.array([True])), net(x, op.array([False])))\n";
+    prints(&file, source, "[1. 1.] [1. 1. 1. 1.]\n");
+    // A derivative has both, of one type.
+    let then = Attribute::Graph(vec![node("Neg", &["x"], &["t"], &[])], "t");
+    let otherwise = Attribute::Graph(vec![node("Sin", &["x"], &["e"], &[])], "e");
+    let nodes = [node("If", &["c"], &["y"], &[("then_branch", then), ("else_branch", otherwise)])];
+    let file = model(17, &inputs, &[], &nodes, &["y"]);
+    let source =
+        "for c in [True, False]:\n    print(autodiff.grad(lambda x: net(x, op.array([c])).sum())(op.zeros((2,))))\n";
+    prints(&file, source, "[-1. -1.]\n[1. 1.]\n");
+    // Sizes that a branch gives make shapes behind it.
+    let size = |value: i64, name: &'static str| {
+        let t = constant("", 7, &[2], [value, -1].iter().flat_map(|n| n.to_le_bytes()).collect());
+        Attribute::Graph(vec![node("Constant", &[], &[name], &[("value", Attribute::Tensor(t))])], name)
+    };
+    let branches = [("then_branch", size(2, "t")), ("else_branch", size(4, "e"))];
+    let nodes = [node("If", &["c"], &["s"], &branches), node("Reshape", &["x", "s"], &["y"], &[])];
+    let file = model(17, &inputs, &[], &nodes, &["y"]);
+    let source = "c = op.array([True])\nprint(net(op.arange(4.0), c).shape)\n";
+    let r = run(&file, source);
+    assert!(r.code == 0 && r.out == "(2, 2)\n" || r.err.contains("error[E02"), "{}{}", r.out, r.err);
+}
+
+#[test]
+fn loops_run_by_number_and_by_condition() {
+    let body = || {
+        Attribute::Body(
+            vec!["i", "go", "v"],
+            vec![
+                node("Cast", &["i"], &["f"], &[("to", Attribute::Int(1))]),
+                node("Add", &["v", "f"], &["next"], &[]),
+                node("ReduceSum", &["next"], &["sum"], &[("keepdims", Attribute::Int(0))]),
+                node("Less", &["sum", "bound"], &["goes"], &[]),
+                node("Identity", &["next"], &["row"], &[]),
+            ],
+            vec!["goes", "next", "row"],
+        )
+    };
+    let inputs = [input("x", 1, &["n"]), input("bound", 1, &[]), input("turns", 7, &[])];
+    let counted = [node("Loop", &["turns", "", "x"], &["y", "rows"], &[("body", body())])];
+    let file = model(17, &inputs, &[], &counted, &["y", "rows"]);
+    let source = "x = op.zeros((2,))\nfor bound in [100.0, 3.0]:\n    y, rows = net(x, op.array(bound), op.array(4))\n    \
+                  print(y, rows[:, 0])\n";
+    prints(&file, source, "[6. 6.] [0. 1. 3. 6.]\n[3. 3.] [0. 1. 3.]\n");
+    let yes = constant("yes", 9, &[], vec![1]);
+    let tested = [node("Loop", &["", "yes", "x"], &["y", "rows"], &[("body", body())])];
+    let file = model(17, &inputs[..2], &[yes], &tested, &["y", "rows"]);
+    prints(&file, "print(net(op.zeros((2,)), op.array(7.0))[0])\n", "[6. 6.]\n");
+    let grows = Attribute::Body(
+        vec!["i", "go", "v"],
+        vec![
+            node("Concat", &["v", "x"], &["next"], &[("axis", Attribute::Int(0))]),
+            node("Identity", &["go"], &["goes"], &[]),
+        ],
+        vec!["goes", "next"],
+    );
+    let file = model(
+        17,
+        &inputs[..1],
+        &[one_int("three", 3)],
+        &[node("Loop", &["three", "", "x"], &["y"], &[("body", grows)])],
+        &["y"],
+    );
+    prints(&file, "print(net(op.ones((2,))).shape)\n", "(8,)\n");
+}
+
+#[test]
+fn a_scan_carries_and_stacks() {
+    let body = Attribute::Body(
+        vec!["state", "row"],
+        vec![node("Add", &["state", "row"], &["next"], &[]), node("Neg", &["next"], &["out"], &[])],
+        vec!["next", "out"],
+    );
+    let attributes = [
+        ("body", body),
+        ("num_scan_inputs", Attribute::Int(1)),
+        ("scan_input_axes", Attribute::Ints(vec![1])),
+        ("scan_input_directions", Attribute::Ints(vec![1])),
+        ("scan_output_axes", Attribute::Ints(vec![-1])),
+    ];
+    let inputs = [input("s", 1, &["2"]), input("x", 1, &["2", "n"])];
+    let file = model(17, &inputs, &[], &[node("Scan", &["s", "x"], &["last", "all"], &attributes)], &["last", "all"]);
+    let source = "last, all = net(op.zeros((2,)), op.array([[1.0, 2.0, 4.0], [0.0, 0.0, 1.0]]))\nprint(last, all[0])\n\
+                  print(autodiff.grad(lambda x: net(op.zeros((2,)), x)[1].sum())(op.ones((2, 2)))[0])\n";
+    prints(&file, source, "[7. 1.] [-4. -6. -7.]\n[-1. -2.]\n");
+}
+
+#[test]
+fn sizes_go_through_floats() {
+    let half = floats("half", &[], &[0.5]);
+    let nodes = [
+        node("Shape", &["x"], &["s"], &[]),
+        node("Slice", &["s", "two", "four"], &["sides"], &[]),
+        node("Cast", &["sides"], &["f"], &[("to", Attribute::Int(1))]),
+        node("Mul", &["f", "half"], &["g"], &[]),
+        node("Floor", &["g"], &["h"], &[]),
+        node("Cast", &["h"], &["sizes"], &[("to", Attribute::Int(7))]),
+        node("Concat", &["ones", "sizes"], &["all"], &[("axis", Attribute::Int(0))]),
+        node("Resize", &["x", "", "", "all"], &["y"], &[]),
+    ];
+    let constants = [half, ints("two", &[2]), ints("four", &[4]), ints("ones", &[1, 1])];
+    let file = model(17, &[input("x", 1, &["1", "1", "h", "w"])], &constants, &nodes, &["y"]);
+    prints(
+        &file,
+        "print(net(op.ones((1, 1, 5, 4))).shape, net(op.ones((1, 1, 6, 2))).shape)\n",
+        "(1, 1, 2, 2) (1, 1, 3, 1)\n",
+    );
+    // Scales that are made of sizes: what makes the picture 6 high.
+    let nodes = [
+        node("Shape", &["x"], &["s"], &[]),
+        node("Slice", &["s", "two", "three"], &["high"], &[]),
+        node("Cast", &["high"], &["f"], &[("to", Attribute::Int(1))]),
+        node("Div", &["six", "f"], &["scale"], &[]),
+        node("Concat", &["ones", "scale", "one"], &["scales"], &[("axis", Attribute::Int(0))]),
+        node("Resize", &["x", "", "scales"], &["y"], &[]),
+    ];
+    let constants = [
+        floats("six", &[1], &[6.0]),
+        floats("ones", &[2], &[1.0, 1.0]),
+        floats("one", &[1], &[1.0]),
+        ints("two", &[2]),
+        ints("three", &[3]),
+    ];
+    let file = model(17, &[input("x", 1, &["1", "1", "h", "w"])], &constants, &nodes, &["y"]);
+    prints(
+        &file,
+        "print(net(op.ones((1, 1, 3, 4))).shape, net(op.ones((1, 1, 4, 2))).shape)\n",
+        "(1, 1, 6, 4) (1, 1, 6, 2)\n",
+    );
+    // A constant of another float dtype is one still.
+    let nodes = [
+        node("Cast", &["low"], &["l"], &[("to", Attribute::Int(10))]),
+        node("Mul", &["l", "l"], &["square"], &[]),
+        node("Add", &["x", "square"], &["y"], &[]),
+    ];
+    let file = model(17, &[input("x", 10, &["n"])], &[floats("low", &[], &[0.5])], &nodes, &["y"]);
+    prints(&file, "print(net(op.zeros((2,), dtype=f16)))\n", "[0.25 0.25]\n");
+}
+
+#[test]
+fn ranks_follow_from_sizes() {
+    // By the sizes that follow from the input.
+    let nodes = [node("Transpose", &["x"], &["t"], &[]), node("Squeeze", &["t"], &["y"], &[])];
+    let file = model(13, &[input("x", 1, &["1", "3", "1", "2"])], &[], &nodes, &["y"]);
+    prints(&file, "print(net(op.ones((1, 3, 1, 2))).shape)\n", "(2, 3)\n");
+    // By those that the file tells, which are compared with what is there.
+    let nodes = [node("Softmax", &["x"], &["t"], &[]), node("Squeeze", &["t"], &["y"], &[])];
+    let file = told(13, &[input("x", 1, &["a", "b", "c"])], &[input("t", 1, &["a", "1", "c"])], &nodes, &["y"]);
+    prints(&file, "print(net(op.ones((2, 1, 3))).shape)\n", "(2, 3)\n");
+    refused(&file, "print(net(op.ones((2, 2, 3))).shape)\n", &["Squeeze, node the y"]);
+    let file = told(13, &[input("x", 1, &["a", "b", "c"])], &[], &nodes, &["y"]);
+    refused(&file, "print(1)\n", &["E0690", "the file does not tell the sizes that decide its rank"]);
+    // As exporters write `x[i]`.
+    let nodes = [node("Unsqueeze", &["i", "last"], &["at"], &[]), node("GatherND", &["x", "at"], &["y"], &[])];
+    let inputs = [input("x", 1, &["n", "2"]), input("i", 7, &["k"])];
+    let file = model(13, &inputs, &[ints("last", &[-1])], &nodes, &["y"]);
+    prints(
+        &file,
+        "print(net(op.arange(6.0).reshape(3, 2), op.array([2, 0])).tolist())\n",
+        "[[4.0, 5.0], [0.0, 1.0]]\n",
+    );
+}
+
+#[test]
+fn calls_of_a_file_without_weights_are_checked_one_by_one() {
+    let nodes = [node("Reshape", &["x", "to"], &["y"], &[])];
+    let file = model(13, &[input("x", 1, &["n", "k"])], &[ints("to", &[2, -1, 3])], &nodes, &["y"]);
+    prints(&file, "print(net(op.ones((4, 3))).shape, net(op.ones((6, 1))).shape)\n", "(2, 2, 3) (2, 1, 3)\n");
+    refused(&file, "print(net(op.ones((5, 1))).shape)\n", &["E0208", "Reshape, node the y"]);
+}
+
+#[test]
+fn one_scale_of_a_quantised_file_is_a_vector_or_a_number() {
+    let bytes = constant("zero", 2, &[1], vec![3]);
+    let nodes = [
+        node("QuantizeLinear", &["x", "scale", "zero"], &["q"], &[]),
+        node("DequantizeLinear", &["q", "scale", "zero"], &["y"], &[]),
+    ];
+    let file = model(13, &[input("x", 1, &["n", "3"])], &[floats("scale", &[1], &[0.5]), bytes], &nodes, &["q", "y"]);
+    prints(&file, "q, y = net(op.array([[1.1, -9.0, 2.0]]))\nprint(q, y)\n", "[[5 0 7]] [[ 1.  -1.5  2. ]]\n");
+}
+
+#[test]
+fn sequences_have_a_known_length() {
+    let nodes = [
+        node("SplitToSequence", &["x"], &["rows"], &[("keepdims", Attribute::Int(0))]),
+        node("SequenceAt", &["rows", "last"], &["z"], &[]),
+        node("SequenceErase", &["rows", "zero"], &["fewer"], &[]),
+        node("SequenceInsert", &["fewer", "z"], &["more"], &[]),
+        node("SequenceLength", &["more"], &["count"], &[]),
+        node("ConcatFromSequence", &["more"], &["y"], &[("axis", Attribute::Int(0)), ("new_axis", Attribute::Int(1))]),
+        node("SequenceEmpty", &[], &["none"], &[]),
+        node("SequenceInsert", &["none", "z", "zero"], &["single"], &[]),
+        node("SequenceConstruct", &["z", "z"], &["pair"], &[]),
+        node("ConcatFromSequence", &["pair"], &["w"], &[("axis", Attribute::Int(0))]),
+        node("ConcatFromSequence", &["single"], &["v"], &[("axis", Attribute::Int(0))]),
+    ];
+    let constants = [one_int("last", -1), one_int("zero", 0)];
+    let file = model(13, &[input("x", 1, &["3", "2"])], &constants, &nodes, &["y", "count", "w", "v"]);
+    let source = "y, count, w, v = net(op.arange(6.0).reshape(3, 2))\nprint(y.tolist(), count, w, v)\n";
+    prints(&file, source, "[[2.0, 3.0], [4.0, 5.0], [4.0, 5.0]] 3 [4. 5. 4. 5.] [4. 5.]\n");
+    let nodes = [node("SplitToSequence", &["x"], &["rows"], &[]), node("SequenceAt", &["rows", "i"], &["y"], &[])];
+    let inputs = [input("x", 1, &["3", "2"]), input("i", 7, &[])];
+    refused(&model(13, &inputs, &[], &nodes, &["y"]), "print(1)\n", &["E0690", "`SequenceAt`", "depends on data"]);
+}
