@@ -118,6 +118,9 @@ fn libraries_stay_in_their_crate() {
         ("jupyter-zmq-client", &["compiler/driver"]),
         ("tokenizers", &["runtime/core"]),
         ("resvg", &["runtime/core"]),
+        ("image", &["runtime/core"]),
+        ("hound", &["runtime/core"]),
+        ("glob", &["runtime/core"]),
         ("libloading", &["compiler/llvm", "runtime/core"]),
         ("cudarc", &["runtime/core"]),
     ];
