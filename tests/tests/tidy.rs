@@ -272,7 +272,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/graph", 1077),
     ("compiler/host", 2113),
     ("compiler/ide", 585),
-    ("compiler/infer", 21552),
+    ("compiler/infer", 21803),
     ("compiler/interpret", 1437),
     ("compiler/ir", 316),
     ("compiler/llvm", 4570),

@@ -9,6 +9,11 @@ use std::io::Cursor;
 use std::path::Path;
 use tessera_base::DType;
 
+/// Whole numbers of so many bits lie from minus this to below it.
+fn half_range(bits: i64) -> f64 {
+    (1i64 << (bits.clamp(1, 32) - 1)) as f64
+}
+
 /// Reads samples `[channels, samples]` and how many there are in a second. Whole numbers of `b` bits are divided by
 /// 2^(b-1), which is exact up to 24 bits; floats of 32 bits are taken as they are.
 ///
@@ -49,7 +54,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<(Tensor, i64), Fault> {
             }
         }
         SampleFormat::Int => {
-            let unit = (f64::from(bits_per_sample) - 1.0).exp2();
+            let unit = half_range(i64::from(bits_per_sample));
             for (i, n) in reader.samples::<i32>().take(frames * channels).enumerate() {
                 put(i, (f64::from(n.map_err(why)?) / unit) as f32);
             }
@@ -100,7 +105,7 @@ pub fn write(path: &Path, t: &Tensor, rate: i64, bits: i64) -> Result<(), Fault>
     };
     let mut out = Cursor::new(vec![]);
     let mut writer = WavWriter::new(&mut out, spec).map_err(fault)?;
-    let most = ((bits - 1) as f64).exp2();
+    let most = half_range(bits);
     for i in 0..channels * frames {
         let x = sample(i);
         let done = match sample_format {
