@@ -138,11 +138,9 @@ impl Cx<'_> {
 
     /// Whether JSON has values of a type; reports the part that it has not.
     fn is_json(&mut self, function: &str, verb: &str, ty: &Ty, span: Span) -> bool {
-        let has = |ty: &Ty| match ty {
-            Ty::Int(_) | Ty::Float | Ty::Bool | Ty::Str | Ty::Error | Ty::Unknown | Ty::Never => true,
-            Ty::List(_) | Ty::Dict(..) | Ty::Tuple(_) | Ty::Struct(_) => true,
-            _ => false,
-        };
+        let numbers =
+            |ty: &Ty| matches!(ty, Ty::Int(_) | Ty::Float | Ty::Bool | Ty::Str | Ty::Error | Ty::Unknown | Ty::Never);
+        let has = |ty: &Ty| numbers(ty) || matches!(ty, Ty::List(_) | Ty::Dict(..) | Ty::Tuple(_) | Ty::Struct(_));
         let Some((path, part)) = leaf(ty, &|ty| !has(ty)).map(|(path, part)| (path, part.clone())) else {
             return !keyed_otherwise(ty) || {
                 let text = format!("`{function}` {verb} dicts with texts as keys, and `{ty}` has others");
