@@ -259,3 +259,76 @@ fn what_cannot_be_told_ends_no_program() {
         assert_eq!((r.code, &*r.out), (code, printed), "{command}");
     }
 }
+
+/// A part of a PNG file.
+fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let body = [kind, data].concat();
+    let mut sum = flate2::Crc::new();
+    sum.update(&body);
+    [&(data.len() as u32).to_be_bytes()[..], &body, &sum.sum().to_be_bytes()].concat()
+}
+
+#[test]
+fn nothing_is_made_ready_for_what_a_file_claims() {
+    let dir = temp();
+    let size = 60_000u32.to_be_bytes();
+    let header = chunk(b"IHDR", &[&size[..], &size, &[8, 2, 0, 0, 0]].concat());
+    let data = chunk(b"IDAT", &[0x78, 0x9c, 0x03, 0, 0, 0, 0, 1]);
+    write(&dir.path().join("x.png"), [b"\x89PNG\r\n\x1a\n", &header[..], &data, &chunk(b"IEND", b"")].concat());
+    let sound: &[u8] = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0\x01\0\x02\0\x40\x1f\0\0\0\x7d\0\0\x04\0\x10\0data\xfc\xff\xff\xff\0\0\0\0";
+    write(&dir.path().join("x.wav"), sound);
+    write(&dir.path().join("deep.json"), "[".repeat(100_000));
+    for (call, said) in [
+        ("io.read_image(\"x.png\")", "it claims 60000 by 60000 pixels, which"),
+        ("io.read_wav(\"x.wav\")", "it claims 2147483646 samples of 16 bits, and has 48 bytes"),
+        ("io.read_json(\"deep.json\", list[int])", "`deep.json` is not readable JSON: recursion limit exceeded"),
+    ] {
+        let r = run(dir.path(), &format!("x = {call}\nprint(\"after\")\n"), &["run"]);
+        let told = (r.code, &*r.out, r.err.matches("error[E0707]").count(), r.err.contains(said));
+        assert_eq!(told, (1, "", 1, true), "{call}: {}", r.err);
+    }
+    // What is really there is bounded by the memory that is allowed.
+    let source = "io.write_image(\"y.png\", op.zeros((2000, 2000)).to(u8))\nprint(io.read_image(\"y.png\").shape)\n";
+    assert_eq!(run(dir.path(), source, &["run"]).out, "(2000, 2000, 3)\n");
+    let r = run(dir.path(), "print(io.read_image(\"y.png\").shape)\n", &["run", "--memory", "1MiB"]);
+    assert!(r.code == 1 && r.err.contains("error[E0710]") && r.err.contains("2000 by 2000"), "{}", r.err);
+}
+
+#[test]
+fn the_standard_input_is_a_file() {
+    let dir = temp();
+    write(&dir.path().join("main.tsr"), "print(io.read_lines(\"/dev/stdin\"))\n");
+    let r = run_in(dir.path(), &["run", "main.tsr"], "one\ntwo\n").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*r.out), (0, "['one', 'two']\n"), "{}", r.err);
+}
+
+#[test]
+fn a_stream_goes_on_where_it_was_saved() {
+    let dir = temp();
+    let begin = "from std import data\nfor i in range(3):\n    io.write_npy(f\"part{i}.npy\", op.arange(i * 10, i * 10 + 7))\n\
+                 io.save(\"s\", data.stream(io.glob(\"part*.npy\"), size=2, seed=3))\n";
+    let some = |count: usize| {
+        format!(
+            "from std import data\ns = io.load(\"s\", like=data.stream([\"\"], size=1))\nleft = {count}\n\
+             while left > 0 and s.epoch < 2:\n    x: Tensor[N, i64] = io.read_npy(data.current(s))\n    \
+             for rows in data.remaining(s, len(x)):\n        if left > 0:\n            print(x[rows])\n            \
+             s = data.passed(s)\n            left -= 1\n    if left > 0:\n        s = data.next_file(s)\nio.save(\"s\", s)\n"
+        )
+    };
+    let go = |source: &str| {
+        let r = run(dir.path(), source, &["run"]);
+        assert_eq!(r.code, 0, "{}", r.err);
+        r.out
+    };
+    go(begin);
+    let whole = go(&some(100));
+    assert_eq!(whole.lines().count(), 18);
+    go(begin);
+    let parts: String = [4, 1, 7, 100].map(|n| go(&some(n))).concat();
+    assert_eq!(parts, whole);
+    // A file that has gone is told when its turn comes.
+    go(begin);
+    std::fs::remove_file(dir.path().join("part1.npy")).unwrap_or_else(|e| panic!("{e}"));
+    let r = run(dir.path(), &some(100), &["run"]);
+    assert!(r.code == 1 && r.err.contains("`part1.npy` cannot be read"), "{}", r.err);
+}

@@ -118,6 +118,9 @@ fn libraries_stay_in_their_crate() {
         ("jupyter-zmq-client", &["compiler/driver"]),
         ("tokenizers", &["runtime/core"]),
         ("resvg", &["runtime/core"]),
+        ("image", &["runtime/core"]),
+        ("hound", &["runtime/core"]),
+        ("glob", &["runtime/core"]),
         ("libloading", &["compiler/llvm", "runtime/core"]),
         ("cudarc", &["runtime/core"]),
     ];
@@ -269,7 +272,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/graph", 1077),
     ("compiler/host", 2113),
     ("compiler/ide", 585),
-    ("compiler/infer", 21552),
+    ("compiler/infer", 21803),
     ("compiler/interpret", 1437),
     ("compiler/ir", 316),
     ("compiler/llvm", 4570),

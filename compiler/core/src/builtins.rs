@@ -31,6 +31,10 @@ pub enum Kind {
     Tensor,
     /// `dict[str, Tensor]`.
     TensorDict,
+    /// `u8` pixels of rank 2 or 3.
+    Image,
+    /// `f32` samples of rank 1 or 2.
+    Sound,
     /// The value of a dtype, known statically.
     DType,
 }
@@ -65,6 +69,10 @@ pub enum Gives {
     AnyTensor,
     /// A rank-2 tensor of the dtype argument, of sizes that only the data knows.
     Matrix,
+    /// `u8` pixels, of heights and widths that only the data knows, and as many channels as the int argument says.
+    Image,
+    /// `f32` samples of sizes that only the data knows, and an int.
+    Sound,
     /// `dict[str, str]`.
     StrDict,
     /// `dict[str, Tensor]` of unknown types.
@@ -382,7 +390,10 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("autodiff", &["grad", "value_and_grad", "vjp", "jvp", "custom_vjp", "checkpoint", "stop_gradient", "vmap"]),
     ("tree", &["map", "leaves", "zip"]),
     ("sys", &["args", "dir", "advise"]),
-    ("io", &["draw", "show", "save", "load", "read_onnx", "read_onnx_weights"]),
+    (
+        "io",
+        &["draw", "show", "save", "load", "read_table", "read_json", "write_json", "read_onnx", "read_onnx_weights"],
+    ),
     ("op", &["kernel", "autotune", "scan", "fori", "cond", "while_loop", "array"]),
 ];
 

@@ -116,6 +116,7 @@ fn host_parameter(p: &builtins::Param) -> Parameter {
         K::StrList => "list[str]",
         K::IntList => "list[int]",
         K::Tensor => "Tensor",
+        K::Image | K::Sound => "Tensor",
         K::TensorDict => "dict[str, Tensor]",
         K::DType => "dtype",
     };
@@ -141,6 +142,8 @@ fn given(gives: Gives) -> &'static str {
         Gives::None => "None",
         Gives::AnyTensor => "Tensor",
         Gives::Matrix => "Tensor[M, N]",
+        Gives::Image => "Tensor[H, W, channels, u8]",
+        Gives::Sound => "tuple[Tensor[C, N, f32], int]",
         Gives::StrDict => "dict[str, str]",
         Gives::TensorDict => "dict[str, Tensor]",
         Gives::Never => "Never",

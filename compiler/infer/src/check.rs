@@ -73,6 +73,7 @@ mod per_device_collectives;
 mod per_device_parts;
 pub mod pytrees;
 pub mod typed;
+mod typed_files;
 pub mod types;
 pub mod unsupported;
 mod late_sizes;

@@ -12,8 +12,13 @@ pub fn module(path: &str) -> Option<&'static str> {
         "os" | "pathlib" | "shutil" | "glob" => {
             "files are read and written with `io`; `sys.dir`, `sys.args` and `sys.env(name, default)` tell of the program"
         }
-        "json" | "pickle" | "h5py" => "values are kept with `io.save(path, value)` and `io.load(path, like=value)`",
-        "csv" | "pandas" => "tables of numbers are read with `io.read_csv(path)`",
+        "json" => {
+            "JSON is read as a value of a type: `io.read_json(path, list[float])`, and written with `io.write_json`"
+        }
+        "PIL" | "cv2" | "imageio" => "pictures are read with `io.read_image(path)`, as `u8` tensors",
+        "wave" | "soundfile" | "torchaudio" | "librosa" => "sound is read with `io.read_wav(path)`",
+        "pickle" | "h5py" => "values are kept with `io.save(path, value)` and `io.load(path, like=value)`",
+        "csv" | "pandas" => "tables are read with `io.read_table(path, Columns)`, matrices with `io.read_csv(path)`",
         "argparse" | "click" => "the options of a program are read with `std.args`",
         "functools" => "functions take functions: a `lambda` binds arguments, and a loop reduces",
         "itertools" => "there are `range`, `zip`, `enumerate` and comprehensions with several `for`",

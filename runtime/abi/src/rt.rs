@@ -305,6 +305,22 @@ rt_table! {
     io_read_onnx_tensors(p, i) p fails y;
     io_exists(p) i;
     io_read_bytes(p) p fails y;
+    /// path, channels; and path, pixels, quality.
+    io_read_image(p, i) p fails y;
+    io_write_image(p, p, i) u fails y;
+    /// path; a tuple of samples and rate, given its type id.
+    io_read_wav(p, i) p fails y;
+    /// path, samples, rate, bits.
+    io_write_wav(p, p, i, i) u fails y;
+    /// path, columns (a line each: name, a space, dtype or `str`), delimiter, whether there is a number for missing ones,
+    /// which; a struct of the columns, given its type id.
+    io_read_table(p, p, p, i, i, i) p fails y;
+    /// path, whether more may be there, type id.
+    io_read_json(p, i, i) w fails y;
+    /// path, value, its type id.
+    io_write_json(p, w, i) u fails y;
+    /// Pattern of paths; a list of strings, given its type id.
+    io_glob(p, i) p fails y;
     /// A figure, path (empty: the result is text), width, height, the figure's type.
     plot_draw(w, p, i, i, i) p fails y;
     /// Prints a figure, or shows it where pictures can be: figure, width, height, its type.

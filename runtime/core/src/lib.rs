@@ -49,5 +49,6 @@ pub mod nested;
 pub mod text;
 pub mod rt;
 pub mod rt_files;
+pub mod rt_data;
 pub mod rt_tensor;
 pub mod ffi;

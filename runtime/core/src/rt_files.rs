@@ -34,14 +34,14 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
     }
 }
 
-fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
+pub(crate) fn give(cx: &mut Context, span: i64, outcome: Result<Tensor, Fault>) -> u64 {
     let word = outcome.map(new_tensor);
     settle(cx, span, word)
 }
 
 /// What was read, where all processes have read the same; E0720 where they have not. Each reads by itself: files need not be on
 /// one file system.
-fn alike<T>(path: &StrObj, read: Result<T, Fault>, content: impl Fn(&T) -> Vec<&[u8]>) -> Result<T, Fault> {
+pub(crate) fn alike<T>(path: &StrObj, read: Result<T, Fault>, content: impl Fn(&T) -> Vec<&[u8]>) -> Result<T, Fault> {
     let read = read?;
     let Some(w) = world::world() else { return Ok(read) };
     w.read_alike(path.text(), world::hash(&content(&read)))?;
@@ -54,7 +54,7 @@ fn bytes_of(all: &[(String, Tensor)]) -> Vec<&[u8]> {
 }
 
 /// A tensor that a file holds, the same in all processes.
-fn give_alike(cx: &mut Context, path: &StrObj, span: i64, read: Result<Tensor, Fault>) -> u64 {
+pub(crate) fn give_alike(cx: &mut Context, path: &StrObj, span: i64, read: Result<Tensor, Fault>) -> u64 {
     world::at(span as u32);
     let read = alike(path, read, |t| vec![t.bytes()]);
     give(cx, span, read)
@@ -90,7 +90,7 @@ extern "C" fn io_read_idx(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
 }
 
 /// Writes a file. What was printed comes first where both go the same way.
-fn write_to(cx: &mut Context, path: &StrObj, span: i64, write: impl FnOnce(&Path) -> Result<(), Fault>) {
+pub(crate) fn write_to(cx: &mut Context, path: &StrObj, span: i64, write: impl FnOnce(&Path) -> Result<(), Fault>) {
     let path = Path::new(path.text());
     if !sandbox::is_on() && replace::is_stream(path) {
         cx.flush();
@@ -235,7 +235,7 @@ extern "C" fn io_token_count(cx: &mut Context, tokenizer: i64, span: i64) -> i64
 }
 
 /// The one byte that separates columns.
-fn delimiter(text: &StrObj) -> Result<u8, Fault> {
+pub(crate) fn delimiter(text: &StrObj) -> Result<u8, Fault> {
     match text.text().as_bytes() {
         [b] if b.is_ascii() => Ok(*b),
         _ => Err(Fault::new(711, format!("the delimiter must be one ASCII character, not `{}`", text.text()))),

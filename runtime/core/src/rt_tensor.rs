@@ -5,12 +5,12 @@ use crate::dry_run;
 use crate::fault::Fault;
 use crate::nested;
 use crate::rt::{rows, settle};
-use crate::rt_files;
 use crate::slice::ABSENT;
 use crate::tensor::Tensor;
 use crate::tensor_index::{self, Part, decode, shape_text};
 use crate::tensor_print::{Element, element};
 use crate::value::{ListObj, Own, RecordObj, StrObj, TensorObj, TypeId, into_word, new_record, new_tensor};
+use crate::{rt_data, rt_files};
 use tessera_abi::rt::RtFn;
 use tessera_base::DType;
 
@@ -25,6 +25,7 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
         takes_6 tensor_check region_call;
     };
     all.extend(rt_files::symbols());
+    all.extend(rt_data::symbols());
     all
 }
 

@@ -51,11 +51,13 @@ impl CallText {
     }
 }
 
-/// What stands between commas that are in no bracket.
+/// What stands between commas that are in no bracket and no text.
 fn parts(text: &'static str) -> Vec<&'static str> {
-    let (mut out, mut depth, mut start) = (vec![], 0usize, 0usize);
+    let (mut out, mut depth, mut start, mut quoted) = (vec![], 0usize, 0usize, false);
     for (i, c) in text.char_indices() {
         match c {
+            '"' => quoted = !quoted,
+            _ if quoted => {}
             '(' | '[' => depth += 1,
             ')' | ']' => depth -= 1,
             ',' if depth == 0 => {
@@ -223,6 +225,9 @@ calls! {
     "io.draw" ("figure, path, width, height") -> "str": "Draws a figure of `std.plot` as text or, where `path` is not empty, into a file; what `plot.text` and `plot.save` are made of.";
     "io.show" ("figure, width, height") -> "None": "Prints a figure of `std.plot`, or shows it as a picture in a notebook; what `plot.show` is made of.";
     "io.load" ("path, like, prefix=\"\", extra=False"): "A value of the form and type of `like` from a safetensors file. `prefix` stands before all names; with `extra` the file may have more.";
+    "io.read_table" ("path, columns, delimiter=\",\", missing=None"): "The columns of a CSV file by the names in its first line: a value of the struct `columns`, whose fields are `Tensor[N, f64]` or of another dtype, or `list[str]`. A missing float is NaN, a missing int or bool is `missing`, and an error where none is given.";
+    "io.read_json" ("path, type, extra=False"): "The value of a type in a JSON file: a struct, `list[float]`, `dict[str, Row]`, `str`. With `extra` objects may have more than the struct.";
+    "io.write_json" ("path, value") -> "None": "Writes numbers and strings, in structs, tuples, lists and dicts, as JSON, atomically.";
     "io.read_onnx" ("path"): "The function that an ONNX model computes. The file is read while the program is checked.";
     "io.read_onnx_weights" ("path"): "The weights of an ONNX model, as a struct.";
     "sys.args" ("") -> "list[str]": "The arguments of the program.";

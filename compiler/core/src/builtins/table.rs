@@ -110,6 +110,16 @@ host_functions! {
         "The number of a token as it stands in the vocabulary, or -1.";
     io_token_count "io.token_count" (tokenizer: Int) Int, Acts, Direct(io_token_count), Never("tokenisers belong to host code"),
         "How many tokens a tokeniser has.";
+    io_read_image "io.read_image" (path: Str, channels: Int = I(3)) Image, Acts, Direct(io_read_image), Never("it reads or writes files"),
+        "The pixels of a PNG, JPEG or WebP file from 0 to 255: 1 channel is grey, 3 are red, green and blue, 4 have the opacity as well.";
+    io_write_image "io.write_image" (path: Str, x: Image, quality: Int = I(90)) None, Acts, Direct(io_write_image), Never("it reads or writes files"),
+        "Writes `u8` pixels [height, width] or [height, width, channels] as `.png`, `.webp` (both keep every bit) or `.jpg` (of a quality from 1 to 100), atomically.";
+    io_read_wav "io.read_wav" (path: Str) Sound, Acts, Typed(io_read_wav), Never("it reads or writes files"),
+        "The samples of a WAV file between -1 and 1, a row for each channel, and how many there are in a second.";
+    io_write_wav "io.write_wav" (path: Str, x: Sound, rate: Int, bits: Int = I(16)) None, Acts, Direct(io_write_wav), Never("it reads or writes files"),
+        "Writes `f32` samples [samples] or [channels, samples] as a WAV file, atomically: whole numbers of 16 or 24 `bits`, or floats of 32.";
+    io_glob "io.glob" (pattern: Str) StrList, Acts, Typed(io_glob), Never("it reads or writes files"),
+        "The paths of files and folders that a pattern fits, in order: `*` is any part of a name, `?` one character, `**` folders of any depth.";
     io_exists "io.exists" (path: Str) Bool, Acts, Direct(io_exists), Never("it reads or writes files"),
         "Whether a file or folder of this path exists.";
 
@@ -262,6 +272,12 @@ host_functions! {
         "figure, width: int, height: int";
     io_load "io.load" by ([Ty::Str, like, Ty::Str, Ty::Bool], ty => same_form(like, ty)), Acts, Typed(io_load), Never("it reads files"),
         "path: str, like: value, prefix: str, extra: bool -> the type of like";
+    io_read_table "io.read_table" by ([Ty::Str, Ty::Str, Ty::Str, Ty::Bool, Ty::Int(_)], Ty::Struct(_) => true), Acts, Typed(io_read_table), Never("it reads files"),
+        "path: str, columns: str, delimiter: str, has missing: bool, missing: int -> a struct of columns";
+    io_read_json "io.read_json" by ([Ty::Str, Ty::Bool], _ => true), Acts, Typed(io_read_json), Never("it reads files"),
+        "path: str, extra: bool -> a value of the type that is asked for";
+    io_write_json "io.write_json" by ([Ty::Str, _], Ty::None => true), Acts, Valued(io_write_json, 1), Never("it writes files"),
+        "path: str, value";
     sys_args "sys.args" by ([], ty => is_text_list(ty)), Acts, Typed(sys_args), Never("it looks at the world outside"),
         "no arguments -> list[str]";
     sys_dir "sys.dir" by ([], Ty::Str => true), Acts, Direct(sys_dir), Never("it looks at the world outside"),

@@ -15,7 +15,7 @@ fn takes(kind: Kind, ty: &Ty) -> bool {
         Kind::Str => matches!(ty, Ty::Str),
         Kind::StrList => is_text_list(ty),
         Kind::IntList => is_int_list(ty),
-        Kind::Tensor => ty.is_tensor(),
+        Kind::Tensor | Kind::Image | Kind::Sound => ty.is_tensor(),
         Kind::TensorDict => is_text_dict(ty, Ty::is_tensor),
         Kind::DType => matches!(ty, Ty::DType(_)),
     }
@@ -30,7 +30,8 @@ fn gives(what: Gives, ty: &Ty) -> bool {
         Gives::StrList => is_text_list(ty),
         Gives::IntList => is_int_list(ty),
         Gives::None => matches!(ty, Ty::None),
-        Gives::AnyTensor | Gives::Matrix => ty.is_tensor(),
+        Gives::AnyTensor | Gives::Matrix | Gives::Image => ty.is_tensor(),
+        Gives::Sound => matches!(ty, Ty::Tuple(ts) if matches!(&ts[..], [t, Ty::Int(_)] if t.is_tensor())),
         Gives::StrDict => is_text_dict(ty, |v| matches!(v, Ty::Str)),
         Gives::TensorDict => is_text_dict(ty, Ty::is_tensor),
         Gives::Never => matches!(ty, Ty::Never | Ty::None),

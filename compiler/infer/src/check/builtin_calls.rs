@@ -57,6 +57,19 @@ impl Cx<'_> {
                 let shape = ["rows", "columns"].map(|side| self.sizes.fresh_side(side)).to_vec();
                 Ty::Tensor(TensorType { shape, dtype: Some(dtype.unwrap_or(DType::F32)), sharding: Default::default() })
             }
+            Gives::Image => {
+                let known = args.iter().find_map(|a| match &a.ty {
+                    Ty::Int(Some(n)) => Some(n.clone()),
+                    _ => None,
+                });
+                let channels = known.unwrap_or_else(|| self.sizes.fresh_side("channels"));
+                let [height, width] = ["height", "width"].map(|side| self.sizes.fresh_side(side));
+                Ty::Tensor(TensorType::new(vec![height, width, channels], DType::U8))
+            }
+            Gives::Sound => {
+                let shape = ["channels", "samples"].map(|side| self.sizes.fresh_side(side)).to_vec();
+                Ty::Tuple(vec![Ty::Tensor(TensorType::new(shape, DType::F32)), Ty::int()])
+            }
             Gives::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
             Gives::StrDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::Str)),
             Gives::Never => Ty::Never,
@@ -73,7 +86,7 @@ impl Cx<'_> {
             Kind::Str => Ty::Str,
             Kind::StrList => Ty::List(Box::new(Ty::Str)),
             Kind::IntList => Ty::List(Box::new(Ty::int())),
-            Kind::Tensor => Ty::AnyTensor,
+            Kind::Tensor | Kind::Image | Kind::Sound => Ty::AnyTensor,
             Kind::TensorDict => Ty::Dict(Box::new(Ty::Str), Box::new(Ty::AnyTensor)),
             Kind::DType => return self.dtype_arg(value),
         };
@@ -93,7 +106,15 @@ impl Cx<'_> {
             self.report(d);
             return None;
         }
-        if kind == Kind::Tensor && value.ty.is_tensor() {
+        let written = match kind {
+            Kind::Image => self.is_written_as(row.name(), &value, DType::U8, [2, 3]),
+            Kind::Sound => self.is_written_as(row.name(), &value, DType::F32, [1, 2]),
+            _ => true,
+        };
+        if !written {
+            return None;
+        }
+        if matches!(kind, Kind::Tensor | Kind::Image | Kind::Sound) && value.ty.is_tensor() {
             return Some(value);
         }
         if kind == Kind::TensorDict

@@ -19,6 +19,8 @@ impl Cx<'_> {
         // These look at the syntax of their arguments.
         match &**name {
             "isinstance" => return self.isinstance(args, span),
+            "io.read_table" => return self.read_table(args, span),
+            "io.read_json" => return self.read_json(args, span),
             "io.read_onnx" | "io.read_onnx_weights" => return self.read_onnx(name, args, span),
             "range" => {
                 return match self.range_args(args, span) {
@@ -105,6 +107,7 @@ impl Cx<'_> {
             "io.draw" => return self.draw(name, Builtin::io_draw, values, span),
             "io.show" => return self.draw(name, Builtin::io_show, values, span),
             "io.load" => return self.load_value(values, span),
+            "io.write_json" => return self.write_json(values, span),
             _ => {}
         }
         if let Some(def) = operator(name) {

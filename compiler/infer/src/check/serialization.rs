@@ -109,17 +109,12 @@ impl Cx<'_> {
 
     /// Whether a value can be stored; reports the part that cannot.
     fn storable(&mut self, function: &str, value: &TExpr) -> bool {
-        let what = |path: Vec<String>| match &path[..] {
-            [] => "this".to_owned(),
-            [.., last] if last == ELEMENT => "an element".to_owned(),
-            path => format!("`{}`", path.join(".")),
-        };
         let d = if let Some((path, ty)) = leaf(&value.ty, &|ty| !is_data(ty)) {
-            let what = what(path);
+            let what = part_of(path);
             Diagnostic::new(Code::E0204, value.span, format!("`{function}` takes data, and {what} is `{ty}`"))
                 .note("tensors, numbers and strings, in structs, tuples, lists and dicts")
         } else if let Some((path, ty)) = leaf(&value.ty, &is_unfinished) {
-            let text = format!("`{function}` takes whole values, and {} is `{ty}`", what(path));
+            let text = format!("`{function}` takes whole values, and {} is `{ty}`", part_of(path));
             Diagnostic::new(Code::E0405, value.span, text)
                 .note("each device has a part of it only, which is still to be put together with the others")
                 .help("complete it first: `dist.complete(x)`")
@@ -134,8 +129,17 @@ impl Cx<'_> {
 /// The step to the elements of a list or a dict.
 const ELEMENT: &str = "…";
 
+/// A part of a value in words, by the steps that lead there.
+pub fn part_of(path: Vec<String>) -> String {
+    match &path[..] {
+        [] => "this".to_owned(),
+        [.., last] if last == ELEMENT => "an element".to_owned(),
+        path => format!("`{}`", path.join(".")),
+    }
+}
+
 /// The first leaf of a type of which something holds, with the steps to it.
-fn leaf<'t>(ty: &'t Ty, holds: &dyn Fn(&Ty) -> bool) -> Option<(Vec<String>, &'t Ty)> {
+pub fn leaf<'t>(ty: &'t Ty, holds: &dyn Fn(&Ty) -> bool) -> Option<(Vec<String>, &'t Ty)> {
     let step = |name: String, ty| {
         leaf(ty, holds).map(|(mut path, ty)| {
             path.insert(0, name);

@@ -62,7 +62,7 @@ fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str) -> R
 }
 
 /// Appends one value; `None` if the text is no number of the type.
-fn number(field: &[u8], dtype: DType, out: &mut Vec<u8>) -> Option<()> {
+pub(super) fn number(field: &[u8], dtype: DType, out: &mut Vec<u8>) -> Option<()> {
     let text = std::str::from_utf8(field).ok()?;
     match dtype {
         DType::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
