@@ -36,6 +36,17 @@ fn clusters_of_flowers() {
     assert!(out.contains("setosa      [50  0  0]"), "{out}");
 }
 
+/// Programs of scientists: each asserts what it is to find.
+#[test]
+fn filters_processes_chains_prices_and_graphs_find_what_was_simulated() {
+    let programs = ["black_scholes", "gaussian_process", "graph_network", "heat_and_wave", "hmc", "kalman", "ppo"];
+    for name in programs {
+        let path = format!("examples/{name}.tsr");
+        let one = output(&["run", "--threads", "1", &path]);
+        assert_eq!(one, output(&["run", "--threads", "3", &path]), "{name}");
+    }
+}
+
 /// A folder of a test's own, and its path as text.
 fn folder() -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));

@@ -25,6 +25,10 @@ pub struct Blocked {
     pub why: &'static str,
 }
 
+/// Why what a function with a derivative of its own does not take as an argument has none.
+const CAPTURED: &str = "a function with `custom_vjp` has one by its arguments alone, and this one takes a value that depends on \
+    what is differentiated by from around it (pass it as an argument, or `autodiff.stop_gradient` of it)";
+
 /// Cotangents of the nodes `wrt` for the cotangents given: pairs of a node and its cotangent, of
 /// one type. `None` where nothing depends on the node. New nodes are added to the end of the
 /// graph; loops on the way give their states as further results.
@@ -191,6 +195,10 @@ impl<'g> Reverse<'g> {
         let cotangents: Vec<Option<NodeId>> = part.outputs.iter().map(|o| self.cotangent(*o)).collect();
         if cotangents.iter().all(Option::is_none) {
             return Ok(());
+        }
+        if part.constants.iter().any(|c| self.is_active(*c)) {
+            let node = part.outputs.first().copied().unwrap_or(NodeId(0));
+            return Err(Blocked { node, why: CAPTURED });
         }
         match &part.rule {
             Rule::Steps(pull) => {

@@ -6,13 +6,14 @@ use super::scalar::Kind;
 use super::scan::Leaf;
 use super::value::{Key, Scalar, Tensor, Value};
 use super::{R, Tracer};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tessera_autodiff::{Blocked, batched, pullback, pushforward};
 use tessera_base::{Code, DType, Diagnostic, Span};
 use tessera_core::ir::{FnInst, GlobalId, InstId, Step, TExpr, TFunction};
 use tessera_core::ty::{Grad, OutAxes};
 use tessera_ir::graph::derivatives::{Part, Rule};
-use tessera_ir::graph::{NodeId, NodeType};
+use tessera_ir::graph::{Graph, NodeId, NodeType};
 use tessera_ops::prim::{self, Prim};
 use tessera_ops::surface::{Build, Id, expand};
 
@@ -285,21 +286,22 @@ impl Tracer<'_> {
             outputs.push(copy);
             t.like_leaf(&leaf, copy)
         });
-        let part = Part { inputs: vec![], outputs, saved: inner, rule: Rule::Again(from, end) };
+        let part = Part { inputs: vec![], outputs, saved: inner, constants: vec![], rule: Rule::Again(from, end) };
         self.level().graph.derivatives.add(part);
         Ok(out)
     }
 
     /// The result of a function whose derivative the program gives: `backward` is traced into a
-    /// graph of its own, from which it is copied where the derivative is taken.
+    /// graph of its own, from which it is copied where the derivative is taken. The nodes of the function begin with `start`.
     pub(super) fn with_backward(
         &mut self,
         f: &FnInst,
-        backward: InstId,
+        (backward, start): (InstId, NodeId),
         args: Vec<Value>,
         result: Value,
         span: Span,
     ) -> R<Value> {
+        let end = self.level().graph.nodes.len();
         let args = Value::record(args);
         let (mut inputs, mut outputs, mut others) = (vec![], vec![], vec![]);
         let copied = self.rebuilt(&result, &mut |t, leaf| {
@@ -315,6 +317,7 @@ impl Tracer<'_> {
         for leaf in self.leaves_of(&args, span)? {
             inputs.push(self.leaf_id(&leaf, span));
         }
+        let constants = taken_from_around(&self.level().graph, start, NodeId(end as u32), &inputs);
         let types = |t: &mut Self, ids: &[NodeId]| -> Vec<NodeType> {
             ids.iter().map(|&id| t.level().graph.ty(id).clone()).collect()
         };
@@ -330,7 +333,7 @@ impl Tracer<'_> {
         level.graph.outputs = cotangents;
         let saved = level.outer.iter().map(|(outer, _)| *outer).collect();
         inputs.extend(others);
-        let part = Part { inputs, outputs, saved, rule: Rule::Graph(Arc::new(level.graph)) };
+        let part = Part { inputs, outputs, saved, constants, rule: Rule::Graph(Arc::new(level.graph)) };
         self.level().graph.derivatives.add(part);
         Ok(copied)
     }
@@ -562,6 +565,14 @@ impl Tracer<'_> {
         let d = self.error(Code::E0217, if at == Span::NONE { span } else { at }, message);
         Box::new(d.with_label(span, "the derivative is taken here"))
     }
+}
+
+/// What the nodes from `start` to the one before `end` read that lies outside of them and is no argument.
+fn taken_from_around(g: &Graph, start: NodeId, end: NodeId, args: &[NodeId]) -> Vec<NodeId> {
+    let outside = |o: &NodeId| *o < start || matches!(g.node(*o).prim, Prim::Input(_));
+    let own = (start.0..end.0).map(NodeId).filter(|id| !g.derivatives.is_held(*id));
+    let read = own.flat_map(|id| g.node(id).operands.iter().copied());
+    read.filter(|o| outside(o) && !args.contains(o)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Leaf {

@@ -423,6 +423,7 @@ impl Tracer<'_> {
         let variables = f.captures.iter().chain(&f.params).copied();
         self.assert_call();
         self.frames.push(variables.zip(values).collect());
+        let start = NodeId(self.level().graph.nodes.len() as u32);
         let inside = self.calls.iter().copied().chain([span]).collect();
         let calls = std::mem::replace(&mut self.calls, inside);
         let outer = std::mem::replace(&mut self.policy, f.policy);
@@ -438,7 +439,7 @@ impl Tracer<'_> {
         self.locals = locals;
         (self.policy, self.kernel, self.epilogues) = (outer, around, epilogues);
         let result = match (result, given) {
-            (Ok(result), Some((backward, args))) => self.with_backward(f, backward, args, result, span),
+            (Ok(result), Some((backward, args))) => self.with_backward(f, (backward, start), args, result, span),
             (result, _) => result,
         };
         self.calls = calls;

@@ -65,7 +65,8 @@ impl Batch<'_, '_> {
             })),
         };
         let (inputs, outputs, saved) = (all(&part.inputs), all(&part.outputs), all(&part.saved));
-        self.l.w.graph.derivatives.add(Part { inputs, outputs, saved, rule });
+        let constants = all(&part.constants);
+        self.l.w.graph.derivatives.add(Part { inputs, outputs, saved, constants, rule });
     }
 }
 

@@ -79,7 +79,7 @@ impl Batch<'_, '_> {
         };
         let inputs = node.operands.iter().map(|&o| self.id(o)).collect();
         let rule = Rule::Many(Arc::new(many));
-        self.l.w.graph.derivatives.add(Part { inputs, outputs, saved: vec![], rule });
+        self.l.w.graph.derivatives.add(Part { inputs, outputs, saved: vec![], constants: vec![], rule });
     }
 
     /// The body with an input for each operand from `first` on, those of the loop's own before.

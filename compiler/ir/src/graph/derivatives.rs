@@ -23,6 +23,8 @@ pub struct Part {
     pub outputs: Vec<NodeId>,
     /// Other nodes that the derivative is written with.
     pub saved: Vec<NodeId>,
+    /// Nodes that count as constants by the program's own rule: by what they depend on there is no derivative.
+    pub constants: Vec<NodeId>,
     pub rule: Rule,
 }
 
@@ -93,7 +95,8 @@ impl Derivatives {
     pub fn add_steps(&mut self, d: Derivative) {
         let all = |ids: Vec<Id>| ids.into_iter().map(|id| NodeId(id.0)).collect();
         let (inputs, saved) = (all(d.inputs), all(d.saved));
-        self.add(Part { inputs, outputs: vec![NodeId(d.output.0)], saved, rule: Rule::Steps(d.pull) });
+        let outputs = vec![NodeId(d.output.0)];
+        self.add(Part { inputs, outputs, saved, constants: vec![], rule: Rule::Steps(d.pull) });
     }
 
     /// The part that gives a node.
@@ -130,7 +133,8 @@ impl Derivatives {
             if let (Some(inputs), Some(outputs), Some(saved), Some(rule)) =
                 (all(&part.inputs), all(&part.outputs), all(&part.saved), rule)
             {
-                out.add(Part { inputs, outputs, saved, rule });
+                let constants = part.constants.iter().filter_map(|&id| to(id)).collect();
+                out.add(Part { inputs, outputs, saved, constants, rule });
             }
         }
         out
