@@ -339,7 +339,7 @@ impl<'p> Tracer<'p> {
                 d.notes.push("a graph function is compiled before its tensors are computed".into());
                 let help = match what {
                     "the argument `size`" => {
-                        "say how many there are at most: `op.nonzero(x, size=n)`; or keep the shape: `op.where(mask, x, 0)`"
+                        "say with `size=n` how many there are at most, as in `op.nonzero(x, size=n)`; or keep the shape: `op.where(mask, x, 0)`"
                     }
                     _ => "choose element by element with `op.where`, or loop with `op.scan` or `op.fori`",
                 };

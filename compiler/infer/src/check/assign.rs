@@ -345,6 +345,8 @@ impl Cx<'_> {
         let ExprKind::Index { index, .. } = &target.kind else { return };
         let parts: Vec<GivenIndex> = self.index_parts(index).into_iter().map(|p| self.saved_part(p)).collect();
         let base_ty = base_value.ty.clone();
+        let mut base_value = base_value;
+        self.hold_masks(&mut base_value, &parts);
         let result = tessera_types::tensor::index(&mut self.sizes, base_value, parts.clone(), target.span);
         let mut old = self.take(result);
         let value = self.right_of([&mut old], |cx| cx.expr(value));
@@ -354,8 +356,10 @@ impl Cx<'_> {
             return;
         }
         let base_ty = self.written_into(base, &base_ty, &parts, &new.ty);
+        let before = self.sizes.checks.len();
         match tessera_types::tensor::assign_index(&mut self.sizes, &base_ty, base.span, parts, &new, target.span) {
             Ok(index) => {
+                self.hold_recorded(before, target.span);
                 let change = TChange::TensorSet { of: base_ty, index, value: new };
                 self.out.push(TStmt::Mutate { place, change, span: target.span });
             }

@@ -2,9 +2,12 @@
 //! there is is counted first, and that is a size like any other from then on.
 
 use super::args::Value;
-use super::cx::{Cx, int};
+use super::cx::{Cx, error_at, int};
+use super::iterate::int_test;
+use super::size_checks::fault;
+use super::symbolic::dim;
 use std::sync::Arc;
-use tessera_base::{Span, TensorType};
+use tessera_base::{CmpOp, Span, TensorType, bug};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::Name;
@@ -19,23 +22,30 @@ impl Cx<'_> {
         mut args: Vec<Value>,
         span: Span,
     ) -> (&'static OpDef, Vec<Value>) {
-        let def = match (def.name, args.len()) {
-            ("where", 1) => find("nonzero").unwrap_or(def),
-            _ => def,
-        };
-        let named = |args: &[Value], name: &str| args.iter().any(|a| a.name.as_ref().is_some_and(|n| *n.text == *name));
-        let said = named(&args, "size") || args.get(1).is_some_and(|a| a.name.is_none());
-        if said || counting(def.name).is_none() {
+        let name = |a: &Value| a.name.as_ref().map(|n| n.text.clone());
+        let of_condition = args.iter().filter(|a| name(a).is_none_or(|n| &*n == "condition")).count() == 1;
+        let others_fit =
+            args.iter().all(|a| name(a).is_none_or(|n| matches!(&*n, "condition" | "size" | "fill_value")));
+        let def = if def.name == "where" && of_condition && others_fit { find("nonzero").unwrap_or(def) } else { def };
+        if counting(def.name).is_none() {
             return (def, args);
         }
-        let Some(x) = args.iter_mut().find(|a| a.name.as_ref().is_none_or(|n| matches!(&*n.text, "x" | "condition")))
-        else {
-            return (def, args);
-        };
-        if !matches!(&x.value.ty, Ty::Tensor(t) if t.dtype.is_none_or(|d| !d.is_complex())) {
+        // The second one in order, or by its name; None says nothing.
+        let second = args.get(1).is_some_and(|a| a.name.is_none()).then_some(1);
+        let place = second.or_else(|| args.iter().position(|a| name(a).is_some_and(|n| &*n == "size")));
+        if place.and_then(|i| args.get(i)).is_some_and(|a| a.value.ty != Ty::None) {
             return (def, args);
         }
-        x.name = None;
+        let Some(x) = args.iter_mut().find(|a| name(a).is_none_or(|n| matches!(&*n, "x" | "condition"))) else {
+            return (def, args);
+        };
+        let ordered = |t: &TensorType| def.name != "unique" || t.dtype.is_none_or(|d| !d.is_complex());
+        if !matches!(&x.value.ty, Ty::Tensor(t) if ordered(t)) {
+            return (def, args);
+        }
+        if x.name.take().is_some() {
+            x.name = Some(Name { text: Arc::from("x"), span });
+        }
         x.value = self.save("x", x.value.clone());
         let x = x.value.clone();
         let size = if def.name == "unique" {
@@ -54,8 +64,9 @@ impl Cx<'_> {
         } else {
             self.count_of(&x, span)
         };
-        if let Some(size) = size {
-            args.push(keyword("size", size, span));
+        match place.and_then(|i| args.get_mut(i)) {
+            Some(arg) => arg.value = size,
+            None => args.push(keyword("size", size, span)),
         }
         (def, args)
     }
@@ -71,33 +82,86 @@ impl Cx<'_> {
     }
 
     /// How many elements are not 0, as a size.
-    fn count_of(&mut self, x: &TExpr, span: Span) -> Option<TExpr> {
+    fn count_of(&mut self, x: &TExpr, span: Span) -> TExpr {
         let held = self.op_named("ne", vec![x.clone(), int(0, span)], span);
         let count = self.op_named("sum", vec![held], span);
         self.size_of_count(count, span)
     }
 
-    fn size_of_count(&mut self, count: TExpr, span: Span) -> Option<TExpr> {
+    fn size_of_count(&mut self, count: TExpr, span: Span) -> TExpr {
         if count.ty.is_error() {
-            return None;
+            return error_at(span);
         }
         let count = self.int_of(count, span);
         let size = self.sizes.fresh("n");
         let size = self.kept_size(vec![], count, size);
-        self.size_value(&size, span)
+        match self.size_value(&size, span) {
+            Some(size) => size,
+            None => bug!("a size that was counted has no value"),
+        }
     }
 
     /// The positions at which a mask holds, one tensor for each of its dims.
     pub fn places_of(&mut self, mask: TExpr, ty: &TensorType) -> Vec<GivenIndex> {
         let span = mask.span;
         let mask = self.save("mask", mask);
-        let places = self.op_named("nonzero", vec![mask], span);
+        let places = self.op_named("nonzero", vec![mask.clone()], span);
         let Ty::Tuple(types) = places.ty.clone() else { return vec![GivenIndex::Value(places)] };
         let places = self.save("places", places);
         let one = |(i, ty): (usize, Ty)| {
             GivenIndex::Value(TExpr { kind: TKind::Field(Box::new(places.clone()), i as u32), ty, span })
         };
-        std::iter::once(GivenIndex::OfMask(ty.clone(), span)).chain(types.into_iter().enumerate().map(one)).collect()
+        let fits = [GivenIndex::OfMask(mask, ty.clone())];
+        fits.into_iter().chain(types.into_iter().enumerate().map(one)).collect()
+    }
+
+    /// Compares the masks of an index with the dims of `base` that they stand for, where only a run tells both. What never
+    /// fits is left to the rule of the index.
+    pub fn hold_masks(&mut self, base: &mut TExpr, given: &[GivenIndex]) {
+        let Ty::Tensor(t) = base.ty.clone() else { return };
+        let taken = given.iter().filter(|g| g.takes_dim()).count();
+        let mut dim = 0;
+        for g in given {
+            match g {
+                GivenIndex::Ellipsis(_) => dim += t.rank().saturating_sub(taken),
+                GivenIndex::OfMask(mask, ty) => self.hold_mask(base, &t, dim, (mask, ty)),
+                g => dim += usize::from(g.takes_dim()),
+            }
+        }
+    }
+
+    fn hold_mask(&mut self, base: &mut TExpr, t: &TensorType, first: usize, (mask, ty): (&TExpr, &TensorType)) {
+        let span = mask.span;
+        for (i, (have, wanted)) in ty.shape.iter().zip(t.shape.iter().skip(first)).enumerate() {
+            let before = self.sizes.checks.len();
+            if self.sizes.require_equal(have, wanted, span).is_err() || self.sizes.checks.len() == before {
+                continue;
+            }
+            *base = self.save("base", base.clone());
+            let sizes = [dim(mask, i, have), dim(base, first + i, wanted)];
+            let text = format!(
+                "a mask has the sizes of the dims that it selects from, and has {{}} for the {{}} of dim {}",
+                first + i
+            );
+            self.stop_unless_equal(sizes, text, span);
+        }
+    }
+
+    /// Compares, now, the sizes of which checks were recorded since there were `before`, for what is no operator and compares
+    /// none itself.
+    pub fn hold_recorded(&mut self, before: usize, span: Span) {
+        let recorded = self.sizes.checks_since(before);
+        for (a, b) in recorded {
+            if let (Some(x), Some(y)) = (self.size_value(&a, span), self.size_value(&b, span)) {
+                self.stop_unless_equal([x, y], "sizes that must be equal are {} and {}".into(), span);
+            }
+        }
+    }
+
+    fn stop_unless_equal(&mut self, [a, b]: [TExpr; 2], text: String, span: Span) {
+        let test = int_test(CmpOp::Ne, a.clone(), b.clone(), span);
+        let then = vec![TStmt::Expr(fault(text, vec![a, b], span))];
+        self.out.push(TStmt::If { test, then, otherwise: vec![] });
     }
 }
 

@@ -11,6 +11,7 @@ use tessera_core::ir::*;
 use tessera_core::layouts::{sliced_like, with_shardings_of};
 use tessera_core::ty::{StructTy, Ty};
 use tessera_grammar::ast::{Arg, Expr, ExprKind, Name};
+use tessera_types::tensor::GivenIndex;
 use tessera_types::unify::Role;
 
 impl Cx<'_> {
@@ -259,9 +260,15 @@ impl Cx<'_> {
             if value.ty.is_error() {
                 return;
             }
+            if given.iter().any(|g| matches!(g, GivenIndex::OfMask(..))) {
+                let mut old = self.read_lvalue(base);
+                self.hold_masks(&mut old, &given);
+            }
             let ty = self.written_into(base, &ty, &given, &value.ty);
+            let before = self.sizes.checks.len();
             match tessera_types::tensor::assign_index(&mut self.sizes, &ty, base.span, given, &value, span) {
                 Ok(index) => {
+                    self.hold_recorded(before, span);
                     let change = TChange::TensorSet { of: ty, index, value };
                     self.out.push(TStmt::Mutate { place, change, span });
                 }

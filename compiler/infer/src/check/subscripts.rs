@@ -15,6 +15,7 @@ impl Cx<'_> {
         }
         if base.ty.is_tensor() {
             let given = self.right_of([&mut base], |cx| cx.index_parts(index));
+            self.hold_masks(&mut base, &given);
             let result = tessera_types::tensor::index(&mut self.sizes, base, given, span);
             return self.take(result);
         }

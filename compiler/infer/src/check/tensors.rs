@@ -41,19 +41,26 @@ impl Cx<'_> {
                         Ty::Tuple(types) => {
                             for (i, ty) in types.into_iter().enumerate() {
                                 let kind = TKind::Field(Box::new(value.clone()), i as u32);
-                                out.push(GivenIndex::Value(TExpr { kind, ty, span }));
+                                self.index_part(TExpr { kind, ty, span }, &mut out);
                             }
                         }
-                        Ty::Tensor(mask) if mask.dtype == Some(DType::Bool) && mask.rank() > 0 => {
-                            let places = self.right_of(computed_of(&mut out), |cx| cx.places_of(value, &mask));
-                            out.extend(places);
-                        }
-                        _ => out.push(GivenIndex::Value(value)),
+                        _ => self.index_part(value, &mut out),
                     }
                 }
             }
         }
         out
+    }
+
+    /// A part of an index: a mask is the positions at which it holds.
+    fn index_part(&mut self, value: TExpr, out: &mut Vec<GivenIndex>) {
+        match value.ty.clone() {
+            Ty::Tensor(mask) if mask.dtype == Some(DType::Bool) && mask.rank() > 0 => {
+                let places = self.right_of(computed_of(out), |cx| cx.places_of(value, &mask));
+                out.extend(places);
+            }
+            _ => out.push(GivenIndex::Value(value)),
+        }
     }
 
     /// A call of an operator.

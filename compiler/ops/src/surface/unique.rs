@@ -32,7 +32,7 @@ pub const UNIQUE: Row = Row::new(
      With `return_index`, `return_inverse` and `return_counts` also where each is first (in the flattened tensor), which of \
      them each element is (in the shape of `x`), and how often each occurs; all i64, in this order. How many there are is \
      known to data only, so it is counted first, and the size of the result is a new one. `size=` says it instead, which compiled \
-     functions need: the smallest so many, and the smallest one again, 0 times, for those that are missing. \
+     functions need: the smallest so many, and the smallest one again (0 of no elements), 0 times, for those that are missing. \
      `order=` is `op.argsort` of the flattened tensor where that is known.\n\n\
      ```tessera\nvalues, counts = op.unique(labels, return_counts=True)\n```",
 );
@@ -121,6 +121,17 @@ fn lower(call: &mut Call) -> Lowered {
     let (shape, dtype) = (b.shape(x), b.dtype(x));
     let [sorted, order, first] = runs(b, x, order);
     let n = b.shape(sorted);
+    if n[0] == 0 {
+        // There is no smallest one: zeros, 0 times.
+        let zeros = |b: &mut dyn Build, shape: &[u64], dtype| expand::full(b, shape, dtype, Scalar::I(0));
+        let mut out = vec![zeros(b, &[size], dtype)];
+        for (asked, shape) in [(index, &[size][..]), (inverse, &shape), (counts, &[size])] {
+            if asked {
+                out.push(zeros(b, shape, DType::I64));
+            }
+        }
+        return Ok(out);
+    }
     let (places, _) = first_places(b, first, size);
     let values = super::embedding::take(b, sorted, places, 0);
     let mut out = vec![expand::cast(b, values, dtype)];

@@ -24,7 +24,6 @@ pub fn assign_index(
     };
     let Indexed { parts, shape, sharding, .. } =
         resolve(cx, t, base_span, given, Use::Write, span).map_err(|d| match d.code {
-            Code::E0690 => d.help("to change the elements that a mask selects: `x = op.where(mask, value, x)`"),
             // What is assigned to is no value that a call could take.
             Code::E0406 => Diagnostic {
                 fixes: d

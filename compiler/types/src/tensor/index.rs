@@ -24,23 +24,21 @@ pub enum GivenIndex {
     },
     Ellipsis(Span),
     NewAxis(Span),
-    /// The positions that follow, one for each dim of a mask, are those at which it holds.
-    OfMask(TensorType, Span),
+    /// The positions that follow, one for each dim of a mask, are those at which it holds. It can be read again.
+    OfMask(TExpr, TensorType),
 }
 
 impl GivenIndex {
     fn span(&self) -> Span {
         match self {
             GivenIndex::Value(e) => e.span,
-            GivenIndex::Slice { span, .. }
-            | GivenIndex::Ellipsis(span)
-            | GivenIndex::NewAxis(span)
-            | GivenIndex::OfMask(_, span) => *span,
+            GivenIndex::Slice { span, .. } | GivenIndex::Ellipsis(span) | GivenIndex::NewAxis(span) => *span,
+            GivenIndex::OfMask(mask, _) => mask.span,
         }
     }
 
     /// Whether it stands for one dim of the tensor.
-    fn takes_dim(&self) -> bool {
+    pub fn takes_dim(&self) -> bool {
         match self {
             GivenIndex::Value(e) => e.ty != Ty::None,
             GivenIndex::Slice { .. } => true,
@@ -67,8 +65,8 @@ pub struct Indexed {
     pub picked: Vec<String>,
 }
 
-/// The typed expression `base[given]`. E0211 for an index that does not fit the tensor, E0690
-/// for a mask, whose result has a size that only data knows.
+/// The typed expression `base[given]`. E0211 for an index that does not fit the tensor, E0202
+/// for a mask of other sizes, E0690 for a single bool.
 pub fn index(cx: &mut SizeCx, base: TExpr, given: Vec<GivenIndex>, span: Span) -> Result<TExpr, Diagnostic> {
     if broken(&base) || given.iter().any(GivenIndex::broken) {
         return Ok(error_expr(span));
@@ -119,7 +117,7 @@ pub fn resolve(
         match g {
             GivenIndex::Ellipsis(_) => dim = out.whole(&mut parts, t, dim, t.rank() - count),
             GivenIndex::NewAxis(_) => out.new_axis(&mut parts),
-            GivenIndex::OfMask(mask, span) => covers(cx, t, dim, &mask, (base_span, span))?,
+            GivenIndex::OfMask(mask, ty) => covers(cx, t, dim, &ty, (base_span, mask.span))?,
             GivenIndex::Value(e) if e.ty == Ty::None => out.new_axis(&mut parts),
             GivenIndex::Slice { low, high, step, span } => {
                 let size = sliced(cx, &t.shape[dim], [&low, &high, &step], span)?;
@@ -428,7 +426,7 @@ fn too_many(t: &TensorType, count: usize, base_span: Span, given: &[GivenIndex],
     }
 }
 
-/// A mask has the sizes of the dims that it stands for.
+/// A mask has the sizes of the dims that it stands for; where a run tells them, what is before has compared them.
 fn covers(
     cx: &mut SizeCx,
     t: &TensorType,
