@@ -234,9 +234,13 @@ extern "C" fn io_token_count(cx: &mut Context, tokenizer: i64, span: i64) -> i64
     settle(cx, span, tokens::size(tokenizer))
 }
 
-/// The one byte that separates columns.
+/// The one byte that separates columns: none that means something else in a table.
 pub(crate) fn delimiter(text: &StrObj) -> Result<u8, Fault> {
     match text.text().as_bytes() {
+        [b @ (b'"' | b'\n' | b'\r')] => {
+            let what = if *b == b'"' { "a quote, which is put around a cell" } else { "the end of a line" };
+            Err(Fault::new(711, format!("the delimiter cannot be {what}")))
+        }
         [b] if b.is_ascii() => Ok(*b),
         _ => Err(Fault::new(711, format!("the delimiter must be one ASCII character, not `{}`", text.text()))),
     }

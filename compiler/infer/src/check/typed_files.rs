@@ -64,6 +64,11 @@ impl Cx<'_> {
         if ty.is_error() || !self.is_json(name, "reads", &ty, class.span) {
             return error_at(span);
         }
+        if let Some((path, _)) = leaf(&ty, &|ty| *ty == Ty::Unknown) {
+            let text = format!("`{name}` makes a value of a type, and {} has none here", part_of(path));
+            let d = Diagnostic::new(Code::E0204, class.span, text);
+            return self.fail(d.help("name the types of elements: `list[float]`, `dict[str, int]`"));
+        }
         let path = self.typed_file_arg(name, "path", path.clone(), Ty::Str, span);
         let extra = extra.clone().unwrap_or_else(|| boolean(false, span));
         let extra = self.typed_file_arg(name, "extra", Some(extra), Ty::Bool, span);

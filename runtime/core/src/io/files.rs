@@ -105,7 +105,8 @@ fn fill(reader: &mut impl Read, limit: u64, out: &mut Vec<u8>) -> std::io::Resul
     Ok(reader.take(limit.saturating_add(1)).read_to_end(out)? as u64 <= limit)
 }
 
-fn too_large(path: &Path, verb: &str, bytes: u64) -> Fault {
+/// An error of a file that takes more memory than can be had.
+pub fn too_large(path: &Path, verb: &str, bytes: u64) -> Fault {
     let size = human_bytes(bytes);
     Fault::new(710, format!("`{}` {verb} {size} ({bytes} bytes), which is more memory than can be had", shown(path)))
         .note(allowed_memory())

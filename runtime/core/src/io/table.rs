@@ -1,9 +1,12 @@
 //! Tables with a heading: columns by name, numbers with their element types and texts, cells that are missing.
 
 use super::csv::number;
+use super::files::too_large;
 use crate::fault::{Fault, shown};
 use crate::host_value::HostValue;
+use crate::memory::memory_limit;
 use crate::tensor::Tensor;
+use std::io::Read;
 use std::path::Path;
 use tessera_base::DType;
 use tessera_base::near::nearest;
@@ -49,7 +52,7 @@ const MISSING: [&str; 7] = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None"];
 ///
 /// # Errors
 /// E0707 where the file lacks a column, a line is longer or shorter than the heading, or a cell is not of its column's type:
-/// with line and column. E0711 where `missing` is no value of a column's type.
+/// with line and column, or a quote is never closed. E0710 where the columns take more memory than can be had. E0711 where `missing` is no value of a column's type.
 pub fn read(path: &Path, bytes: &[u8], columns: &str, delimiter: u8, missing: Option<i64>) -> Result<HostValue, Fault> {
     let name = shown(path);
     let unreadable = |e: csv::Error| Fault::new(707, format!("`{name}` is not a readable table: {e}"));
@@ -65,29 +68,84 @@ pub fn read(path: &Path, bytes: &[u8], columns: &str, delimiter: u8, missing: Op
         column.place = place(&heading, &column.name, &name)?;
     }
     let mut count = 0u64;
+    let mut taken = bytes.len() as u64;
+    let mut start = 0;
     while rows.read_byte_record(&mut row).map_err(unreadable)? {
-        let line = row.position().map_or(count + 2, csv::Position::line);
-        if row.len() != heading.len() {
-            let text = format!("line {line} of `{name}` has {} cells, the heading has {}", row.len(), heading.len());
-            return Err(Fault::new(707, text));
-        }
-        for column in &mut wanted {
-            let cell = row.get(column.place).unwrap_or_default();
-            let place = || format!("line {line}, column `{}` of `{name}`", shown(&heading[column.place]));
-            let text =
-                std::str::from_utf8(cell).map_err(|_| Fault::new(707, format!("{} is not UTF-8 text", place())))?;
-            match &mut column.cells {
-                Cells::Texts(texts) => texts.push(HostValue::Str(text.into())),
-                Cells::Numbers(dtype, data) => put(text.trim(), *dtype, missing, data, place)?,
-            }
+        start = row.position().map_or(0, csv::Position::byte) as usize;
+        let line = || line_at(text, start);
+        let added = add(&row, &mut wanted, &heading, missing, &name, line);
+        // A cell that goes on to the end is why the rest is wrong.
+        taken += added.map_err(|fault| open_quote(text, start, delimiter, &name).err().unwrap_or(fault))?;
+        if taken > memory_limit() {
+            return Err(too_large(path, "holds columns of more than", memory_limit()));
         }
         count += 1;
     }
+    open_quote(text, start, delimiter, &name)?;
     let field = |column: Column| match column.cells {
         Cells::Texts(texts) => Ok(HostValue::List(texts)),
         Cells::Numbers(dtype, data) => Ok(HostValue::Tensor(Tensor::from_bytes(dtype, &[count], &data)?)),
     };
     Ok(HostValue::Record(wanted.into_iter().map(field).collect::<Result<_, Fault>>()?))
+}
+
+/// Appends the cells of a line to their columns; about how many bytes they take.
+fn add(
+    row: &csv::ByteRecord,
+    wanted: &mut [Column],
+    heading: &[String],
+    missing: Option<i64>,
+    name: &str,
+    line: impl Fn() -> usize,
+) -> Result<u64, Fault> {
+    if row.len() != heading.len() {
+        let text = format!("line {} of `{name}` has {} cells, the heading has {}", line(), row.len(), heading.len());
+        return Err(Fault::new(707, text));
+    }
+    let mut taken = 0;
+    for column in wanted {
+        let cell = row.get(column.place).unwrap_or_default();
+        let place = || format!("line {}, column `{}` of `{name}`", line(), shown(&heading[column.place]));
+        let text = std::str::from_utf8(cell).map_err(|_| Fault::new(707, format!("{} is not UTF-8 text", place())))?;
+        taken += match &mut column.cells {
+            Cells::Texts(texts) => {
+                texts.push(HostValue::Str(text.into()));
+                size_of::<HostValue>() + text.len()
+            }
+            Cells::Numbers(dtype, data) => {
+                put(text.trim(), *dtype, missing, data, place)?;
+                dtype.bytes()
+            }
+        } as u64;
+    }
+    Ok(taken)
+}
+
+/// The line of what comes at a byte. Empty lines before it are behind it.
+fn line_at(text: &[u8], start: usize) -> usize {
+    let rest = text.get(start..).unwrap_or_default();
+    let start = start + rest.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+    let ends = |(i, b): (usize, &u8)| *b == b'\n' || (*b == b'\r' && text.get(i + 1) != Some(&b'\n'));
+    1 + text.iter().take(start).enumerate().filter(|&at| ends(at)).count()
+}
+
+/// Whether all quotes are closed in the line that begins at a byte.
+///
+/// # Errors
+/// E0707 where one goes on to the end of the file: what would come behind it would be part of its cell.
+fn open_quote(text: &[u8], start: usize, delimiter: u8, name: &str) -> Result<(), Fault> {
+    let rest = text.get(start..).unwrap_or_default().chain(&b"\n0"[..]);
+    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(rest);
+    let (mut last, mut behind) = (csv::ByteRecord::new(), csv::ByteRecord::new());
+    let mut more = |row| rows.read_byte_record(row).unwrap_or(true);
+    if !more(&mut last) || more(&mut behind) {
+        return Ok(());
+    }
+    let before = last.iter().take(last.len().saturating_sub(1));
+    let ends = before.flatten().filter(|b| **b == b'\n').count();
+    let line = line_at(text, start) + ends;
+    let text = format!("`{name}` is not a readable table: the quote that opens on line {line} is never closed");
+    Err(Fault::new(707, text).note("a quote inside a quoted cell is written twice: `\"\"`"))
 }
 
 /// Which column of the heading is meant: the one of this name, or the one that would be spelled so.
@@ -172,6 +230,21 @@ mod tests {
         assert_eq!(error("n i64"), "line 3, column `n` of `t.csv` has no value, and i64 has none that says so");
         assert_eq!(error("Name f32"), "line 2, column `Name` of `t.csv`: `Ann, B` is not a number of type f32");
         assert_eq!(error("ages f64"), "`t.csv` has no column `ages`");
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_is_placed() {
+        let wrong = |text: &str| told(text.as_bytes(), "a str", None).err().unwrap_or_default();
+        let open =
+            |line| format!("`t.csv` is not a readable table: the quote that opens on line {line} is never closed");
+        assert_eq!(wrong("a,b\r\n1,x\r\n\r\n\"2,y\r\n3,z\r\n"), open(4));
+        assert_eq!(wrong("a,b\n1,\"x\n2,y\n"), open(2));
+        assert_eq!(wrong("a,b\n\"p\nq\",\"x\"\"\n2,y"), open(3));
+        assert_eq!(wrong("\"a\n1\n"), "`t.csv` has no column `a`");
+        assert_eq!(wrong("a\n\""), open(2));
+        for fine in ["a\n\"1\"", "a\n\"1\"\n", "a\n\"1\n2\"\r\n\r\n", "a\nx\"y\n", "a\n", "a"] {
+            assert_eq!(wrong(fine), "", "{fine}");
+        }
     }
 
     #[test]
