@@ -52,32 +52,34 @@ pub fn node(op: &str, inputs: &[&str], outputs: &[&str], attributes: &[(&str, At
     let (domain, op) = op.rsplit_once('.').unwrap_or(("", op));
     out.extend(bytes(4, op.as_bytes()));
     out.extend(bytes(7, domain.as_bytes()));
-    for (name, value) in attributes {
-        let value = match value {
-            Attribute::Int(n) => [int(3, *n), int(20, 2)].concat(),
-            Attribute::Ints(v) => [v.iter().flat_map(|n| int(8, *n)).collect(), int(20, 7)].concat(),
-            Attribute::Text(t) => [bytes(4, t.as_bytes()), int(20, 3)].concat(),
-            Attribute::Name(t) => [bytes(4, t.as_bytes()), int(20, 3)].concat(),
-            Attribute::Float(x) => [float(2, *x), int(20, 1)].concat(),
-            Attribute::Floats(v) => [v.iter().flat_map(|x| float(7, *x)).collect(), int(20, 6)].concat(),
-            Attribute::Texts(v) => [v.iter().flat_map(|t| bytes(9, t.as_bytes())).collect(), int(20, 8)].concat(),
-            Attribute::Tensor(t) => [bytes(5, t), int(20, 4)].concat(),
-            Attribute::Graph(nodes, result) => {
-                let nodes = nodes.iter().flat_map(|n| bytes(1, n));
-                let graph: Vec<u8> = nodes.chain(bytes(12, &bytes(1, result.as_bytes()))).collect();
-                [bytes(6, &graph), int(20, 5)].concat()
-            }
-            Attribute::Body(inputs, nodes, outputs) => {
-                let mut graph: Vec<u8> = nodes.iter().flat_map(|n| bytes(1, n)).collect();
-                inputs.iter().for_each(|i| graph.extend(bytes(11, &bytes(1, i.as_bytes()))));
-                outputs.iter().for_each(|o| graph.extend(bytes(12, &bytes(1, o.as_bytes()))));
-                [bytes(6, &graph), int(20, 5)].concat()
-            }
-            Attribute::Of(name) => [bytes(21, name.as_bytes()), int(20, 1)].concat(),
-        };
-        out.extend(bytes(5, &[bytes(1, name.as_bytes()), value].concat()));
-    }
+    attributes.iter().for_each(|(name, value)| out.extend(bytes(5, &attribute(name, value))));
     out
+}
+
+fn attribute(name: &str, value: &Attribute) -> Vec<u8> {
+    let value = match value {
+        Attribute::Int(n) => [int(3, *n), int(20, 2)].concat(),
+        Attribute::Ints(v) => [v.iter().flat_map(|n| int(8, *n)).collect(), int(20, 7)].concat(),
+        Attribute::Text(t) => [bytes(4, t.as_bytes()), int(20, 3)].concat(),
+        Attribute::Name(t) => [bytes(4, t.as_bytes()), int(20, 3)].concat(),
+        Attribute::Float(x) => [float(2, *x), int(20, 1)].concat(),
+        Attribute::Floats(v) => [v.iter().flat_map(|x| float(7, *x)).collect(), int(20, 6)].concat(),
+        Attribute::Texts(v) => [v.iter().flat_map(|t| bytes(9, t.as_bytes())).collect(), int(20, 8)].concat(),
+        Attribute::Tensor(t) => [bytes(5, t), int(20, 4)].concat(),
+        Attribute::Graph(nodes, result) => {
+            let nodes = nodes.iter().flat_map(|n| bytes(1, n));
+            let graph: Vec<u8> = nodes.chain(bytes(12, &bytes(1, result.as_bytes()))).collect();
+            [bytes(6, &graph), int(20, 5)].concat()
+        }
+        Attribute::Body(inputs, nodes, outputs) => {
+            let mut graph: Vec<u8> = nodes.iter().flat_map(|n| bytes(1, n)).collect();
+            inputs.iter().for_each(|i| graph.extend(bytes(11, &bytes(1, i.as_bytes()))));
+            outputs.iter().for_each(|o| graph.extend(bytes(12, &bytes(1, o.as_bytes()))));
+            [bytes(6, &graph), int(20, 5)].concat()
+        }
+        Attribute::Of(name) => [bytes(21, name.as_bytes()), int(20, 1)].concat(),
+    };
+    [bytes(1, name.as_bytes()), value].concat()
 }
 
 /// A constant of f32.
@@ -117,19 +119,35 @@ pub fn input(name: &str, kind: i64, dims: &[&str]) -> Vec<u8> {
 
 /// The same file with functions: domain, name, arguments, results, attributes that a call has, nodes.
 pub fn with_function(
-    mut model: Vec<u8>,
+    model: Vec<u8>,
     (domain, name): (&str, &str),
     inputs: &[&str],
     outputs: &[&str],
     attributes: &[&str],
     nodes: &[Vec<u8>],
 ) -> Vec<u8> {
+    function_with(model, (domain, name), inputs, outputs, attributes, nodes, &[], 17)
+}
+
+/// The same with attributes that a call may leave out, and a version of the operators in the function.
+#[expect(clippy::too_many_arguments, reason = "the fields of a function")]
+pub fn function_with(
+    mut model: Vec<u8>,
+    (domain, name): (&str, &str),
+    inputs: &[&str],
+    outputs: &[&str],
+    attributes: &[&str],
+    nodes: &[Vec<u8>],
+    defaults: &[(&str, Attribute)],
+    opset: i64,
+) -> Vec<u8> {
     let mut out = bytes(1, name.as_bytes());
     inputs.iter().for_each(|i| out.extend(bytes(4, i.as_bytes())));
     outputs.iter().for_each(|o| out.extend(bytes(5, o.as_bytes())));
     attributes.iter().for_each(|a| out.extend(bytes(6, a.as_bytes())));
     nodes.iter().for_each(|n| out.extend(bytes(7, n)));
-    out.extend([bytes(9, &int(2, 17)), bytes(10, domain.as_bytes())].concat());
+    defaults.iter().for_each(|(name, value)| out.extend(bytes(11, &attribute(name, value))));
+    out.extend([bytes(9, &int(2, opset)), bytes(10, domain.as_bytes())].concat());
     model.extend(bytes(25, &out));
     model
 }

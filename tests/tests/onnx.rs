@@ -196,7 +196,7 @@ fn names_of_a_file_may_be_anything() {
     let own: Vec<Vec<u8>> = names.iter().map(|n| floats(n, &[1], &[1.0])).collect();
     let all: Vec<String> = names.iter().map(|n| format!("{n}w")).collect();
     let arguments: Vec<&str> = names.iter().copied().chain(all.iter().map(|n| &**n)).collect();
-    let first = model(17, &inputs, &weights, &[node("Sum", &arguments, &["class"], &[])], &["class"]);
+    let first = model(17, &inputs, &weights, &[node("Sum", &arguments, &["lambda"], &[])], &["lambda"]);
     let second = model(17, &[input("x", 1, &["3"])], &own, &[node("Sum", &names, &["y"], &[])], &["y"]);
     let third = model(17, &[input("x", 1, &dims)], &[], &[node("Relu", &["x"], &["y"], &[])], &["y"]);
     let ones = vec!["x"; names.len()].join(", ");

@@ -1,6 +1,8 @@
 //! ONNX files whose graphs are more than nodes in a row: branches, loops, functions, sequences, sizes that go through floats.
 
-use tessera_tests::onnx::{Attribute, constant, floats, input, ints, model, node, one_int, told, with_function};
+use tessera_tests::onnx::{
+    Attribute, constant, floats, function_with, input, ints, model, node, one_int, told, with_function,
+};
 use tessera_tests::program::{Ran, run_in};
 
 fn run(file: &[u8], source: &str) -> Ran {
@@ -265,4 +267,216 @@ fn sequences_have_a_known_length() {
     let nodes = [node("SplitToSequence", &["x"], &["rows"], &[]), node("SequenceAt", &["rows", "i"], &["y"], &[])];
     let inputs = [input("x", 1, &["3", "2"]), input("i", 7, &[])];
     refused(&model(13, &inputs, &[], &nodes, &["y"]), "print(1)\n", &["E0690", "`SequenceAt`", "depends on data"]);
+}
+
+#[test]
+fn sequences_hold_tensors() {
+    let nodes =
+        [node("SequenceConstruct", &["x", "x"], &["s"], &[]), node("SequenceConstruct", &["s", "s"], &["t"], &[])];
+    let file = model(17, &[input("x", 1, &["n"])], &[], &nodes, &["x"]);
+    refused(&file, "print(1)\n", &["E0690", "`SequenceConstruct`, node `the t`", "its argument 0 is a sequence"]);
+}
+
+#[test]
+fn many_calls_of_a_large_function_are_refused_before_they_are_written_out() {
+    let large = node("Constant", &[], &["k"], &[("value_ints", Attribute::Ints(vec![1; 1_000_000]))]);
+    let body = [large, node("Identity", &["a"], &["b"], &[])];
+    let names: Vec<String> = (0..901).map(|i| format!("h{i}")).collect();
+    let calls: Vec<Vec<u8>> = names.windows(2).map(|w| node("own.F", &[&w[0]], &[&w[1]], &[])).collect();
+    let file = model(17, &[input("h0", 1, &["n"])], &[], &calls, &["h900"]);
+    let file = with_function(file, ("own", "F"), &["a"], &["b"], &[], &body);
+    refused(&file, "print(1)\n", &["E0707", "it has more than 1048576 nodes and tensors"]);
+}
+
+#[test]
+fn many_tensors_of_one_name_take_no_longer_than_others() {
+    let weights: Vec<Vec<u8>> = (0..20_000).map(|i| floats("w", &[], &[i as f32])).collect();
+    let file = model(17, &[input("x", 1, &["n"])], &weights, &[node("Add", &["x", "w"], &["y"], &[])], &["y"]);
+    let start = std::time::Instant::now();
+    prints(&file, "print(net(op.zeros((1,))))\n", "[19999.]\n");
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+#[test]
+fn ints_to_negative_powers_are_ones_or_zero() {
+    let file = model(
+        17,
+        &[input("x", 7, &["n"]), input("p", 6, &["n"])],
+        &[],
+        &[node("Pow", &["x", "p"], &["y"], &[])],
+        &["y"],
+    );
+    let source = "print(net(op.array([1, -1, -1, 2, -3, 3]), op.array([-3, -3, -2, -1, 0, 4], dtype=i32)))\n";
+    prints(&file, source, "[ 1 -1  1  0  1 81]\n");
+}
+
+#[test]
+fn a_product_over_no_axes_is_its_argument() {
+    let attributes = [("noop_with_empty_axes", Attribute::Int(1))];
+    let nodes = [node("Shape", &["x"], &["s"], &[]), node("ReduceProd", &["s", "none"], &["y"], &attributes)];
+    let file = model(18, &[input("x", 1, &["n", "k"])], &[ints("none", &[])], &nodes, &["y"]);
+    prints(&file, "print(net(op.ones((5, 2))))\n", "[5 2]\n");
+}
+
+#[test]
+fn inputs_may_have_names_of_functions_of_the_language() {
+    let body = Attribute::Body(
+        vec!["i", "go", "v"],
+        vec![node("Add", &["v", "range"], &["next"], &[]), node("Identity", &["go"], &["goes"], &[])],
+        vec!["goes", "next"],
+    );
+    let nodes = [
+        node("Loop", &["int", "", "range"], &["y"], &[("body", body)]),
+        node("Shape", &["round"], &["s"], &[]),
+        node("Cast", &["s"], &["f"], &[("to", Attribute::Int(1))]),
+        node("Mul", &["f", "half"], &["g"], &[]),
+        node("Round", &["g"], &["h"], &[]),
+        node("Cast", &["h"], &["size"], &[("to", Attribute::Int(7))]),
+        node("Expand", &["abs", "size"], &["z"], &[]),
+    ];
+    let inputs = [input("range", 1, &["n"]), input("int", 7, &[]), input("round", 1, &["n"]), input("abs", 1, &[])];
+    let file = model(17, &inputs, &[floats("half", &[1], &[0.5])], &nodes, &["y", "z"]);
+    let source = "y, z = net(op.ones((4,)), op.array(3), op.ones((4,)), op.array(7.0))\nprint(y, z)\n";
+    prints(&file, source, "[4. 4. 4. 4.] [7. 7.]\n");
+}
+
+#[test]
+fn a_name_is_computed_once() {
+    let twice = [node("Neg", &["x"], &["a"], &[]), node("Exp", &["x"], &["a"], &[])];
+    refused(
+        &model(17, &[input("x", 1, &["n"])], &[], &twice, &["a"]),
+        "print(1)\n",
+        &["E0690", "`a` is computed twice"],
+    );
+    let over = [node("Neg", &["x"], &["x"], &[])];
+    refused(
+        &model(17, &[input("x", 1, &["n"])], &[], &over, &["x"]),
+        "print(1)\n",
+        &["E0690", "`x` is computed twice"],
+    );
+    let inputs = [input("x", 1, &["n"]), input("x", 1, &["n"])];
+    refused(
+        &model(17, &inputs, &[], &[node("Neg", &["x"], &["y"], &[])], &["y"]),
+        "print(1)\n",
+        &["E0690", "two inputs have its name"],
+    );
+}
+
+#[test]
+fn names_of_an_inner_graph_are_not_those_around_it() {
+    // `t` of the branches is not the `t` that the result of the `If` makes.
+    let branch = |op: &str, name: &'static str| {
+        Attribute::Graph(vec![node(op, &["x"], &["t"], &[]), node("Neg", &["t"], &[name], &[])], name)
+    };
+    let branches = [("then_branch", branch("Exp", "p")), ("else_branch", branch("Relu", "q"))];
+    let nodes = [node("If", &["c"], &["h"], &branches), node("Neg", &["h"], &["t"], &[])];
+    let file = model(17, &[input("x", 1, &["n"]), input("c", 9, &[])], &[], &nodes, &["t"]);
+    prints(&file, "print(net(op.zeros((2,)), op.array(True)))\n", "[1. 1.]\n");
+}
+
+#[test]
+fn a_loop_without_turns_stacks_no_rows() {
+    let looped = |sizes: &[&str]| {
+        let body = Attribute::Body(
+            vec!["i", "go", "v"],
+            vec![
+                node("Identity", &["go"], &["goes"], &[]),
+                node("Exp", &["v"], &["next"], &[]),
+                node("Identity", &["next"], &["row"], &[]),
+            ],
+            vec!["goes", "next", "row"],
+        );
+        let nodes = [node("Loop", &["turns", "", "x"], &["y", "rows"], &[("body", body)])];
+        told(17, &[input("x", 1, &["2"]), input("turns", 7, &[])], &[input("row", 1, sizes)], &nodes, &["rows"])
+    };
+    let source = "for turns in [0, 3]:\n    print(net(op.zeros((2,)), op.array(turns)).shape)\n";
+    prints(&looped(&["2"]), source, "(0, 2)\n(3, 2)\n");
+    refused(&looped(&["n"]), source, &["this Loop took no turn", "`row`"]);
+}
+
+#[test]
+fn floats_of_sizes_are_rounded_as_their_dtype_is() {
+    // Products that reach a whole number when they are rounded to f32, and others that do not.
+    let nodes = |to: i64| {
+        [
+            node("Shape", &["x"], &["s"], &[]),
+            node("Cast", &["s"], &["f"], &[("to", Attribute::Int(to))]),
+            node("Mul", &["f", "part"], &["g"], &[]),
+            node("Floor", &["g"], &["h"], &[]),
+            node("Cast", &["h"], &["size"], &[("to", Attribute::Int(7))]),
+            node("Expand", &["one", "size"], &["y"], &[]),
+        ]
+    };
+    for n in [11usize, 47, 93, 121, 999] {
+        let part = 1.0 / n as f32;
+        let constants = [floats("part", &[1], &[part]), floats("one", &[], &[1.0])];
+        let file = model(17, &[input("x", 1, &["n"])], &constants, &nodes(1), &["y"]);
+        let source = format!("print(net(op.ones(({n},))).shape[0], net(op.ones(({},))).shape[0])\n", 7 * n);
+        let wanted = format!("{} {}\n", (n as f32 * part).floor(), ((7 * n) as f32 * part).floor());
+        prints(&file, &source, &wanted);
+    }
+    // In f16 2049 is 2048.
+    let half = constant("part", 10, &[1], vec![0x00, 0x3c]);
+    let file = model(17, &[input("x", 1, &["n"])], &[half, floats("one", &[], &[1.0])], &nodes(10), &["y"]);
+    prints(
+        &file,
+        "print(net(op.ones((2049,))).shape, autodiff.grad(lambda x: net(x).sum() + x.sum())(op.ones((2049,)))[0])\n",
+        "(2048,) 1.0\n",
+    );
+}
+
+#[test]
+fn a_call_may_leave_out_arguments_of_a_function() {
+    let body = [node("Clip", &["a", "low", "high"], &["c"], &[])];
+    let calls = [node("own.Cut", &["x", "", "one"], &["h"], &[]), node("own.Cut", &["h", "zero"], &["y"], &[])];
+    let weights = [floats("one", &[], &[1.0]), floats("zero", &[], &[0.0])];
+    let file = model(17, &[input("x", 1, &["n"])], &weights, &calls, &["h", "y"]);
+    let file = with_function(file, ("own", "Cut"), &["a", "low", "high"], &["c"], &[], &body);
+    prints(&file, "h, y = net(op.array([-2.0, 0.5, 3.0]))\nprint(h, y)\n", "[-2.   0.5  1. ] [0.  0.5 1. ]\n");
+    let needs = [node("Add", &["a", "low"], &["c"], &[])];
+    let file = model(17, &[input("x", 1, &["n"])], &[], &[node("own.Cut", &["x"], &["y"], &[])], &["y"]);
+    let file = with_function(file, ("own", "Cut"), &["a", "low"], &["c"], &[], &needs);
+    refused(&file, "print(1)\n", &["E0690", "it lacks argument 1"]);
+}
+
+#[test]
+fn tensors_that_stand_for_attributes_of_a_call_are_read() {
+    let body =
+        [node("Constant", &[], &["k"], &[("value", Attribute::Of("value"))]), node("Add", &["a", "k"], &["b"], &[])];
+    let many: Vec<u8> = (0..20).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let defaults = [("value", Attribute::Tensor(constant("", 1, &[20], many)))];
+    let file = |opset| {
+        let file = model(17, &[input("x", 1, &["20"])], &[], &[node("own.F", &["x"], &["y"], &[])], &["y"]);
+        function_with(file, ("own", "F"), &["a"], &["b"], &[], &body, &defaults, opset)
+    };
+    prints(&file(17), "print(net(op.ones((20,)))[18:])\n", "[19. 20.]\n");
+    refused(&file(999), "print(1)\n", &["E0690", "its function `F` has version 999 of the operators"]);
+}
+
+#[test]
+fn a_transposed_convolution_reaches_sizes_that_are_asked_for() {
+    for (shape, mode) in [(Some(9), "NOTSET"), (None, "SAME_UPPER")] {
+        let mut attributes = vec![("strides", Attribute::Ints(vec![4]))];
+        match shape {
+            Some(size) => attributes.push(("output_shape", Attribute::Ints(vec![size]))),
+            None => attributes.push(("auto_pad", Attribute::Text(mode))),
+        }
+        let nodes = [node("ConvTranspose", &["x", "w"], &["y"], &attributes)];
+        let file = model(17, &[input("x", 1, &["1", "1", "n"]), input("w", 1, &["1", "1", "k"])], &[], &nodes, &["y"]);
+        let source = "y = net(op.ones((1, 1, 2)), op.ones((1, 1, 2)))\nprint(y.reshape(-1))\n";
+        prints(
+            &file,
+            source,
+            if shape.is_some() { "[1. 1. 0. 0. 1. 1. 0. 0. 0.]\n" } else { "[1. 1. 0. 0. 1. 1. 0. 0.]\n" },
+        );
+    }
+}
+
+#[test]
+fn corners_are_aligned_where_a_scale_gives_a_fraction() {
+    let attributes =
+        [("mode", Attribute::Text("linear")), ("coordinate_transformation_mode", Attribute::Text("align_corners"))];
+    let nodes = [node("Resize", &["x", "", "scales"], &["y"], &attributes)];
+    let file = model(17, &[input("x", 1, &["4"])], &[floats("scales", &[1], &[0.8])], &nodes, &["y"]);
+    prints(&file, "print(net(op.array([0.0, 1.0, 2.0, 3.0])))\n", "[0.  1.5 3. ]\n");
 }

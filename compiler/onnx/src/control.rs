@@ -3,11 +3,11 @@
 use crate::module::{Pass, constants};
 use crate::names::{comment, quoted};
 use crate::node::{No, Node};
-use crate::standard::Schema;
+use crate::standard::{self, Schema};
 use crate::value::{Int, Ints, Tensor, Value, bool_or_int};
 use std::collections::HashMap;
 use tessera_base::DType;
-use tessera_runtime::io::onnx::{self, Attribute, Function, Graph};
+use tessera_runtime::io::onnx::{self, Attribute, Dim, Function, Graph};
 
 /// The lines of a graph, and what it gives.
 type Written<'m> = (Vec<String>, Vec<Value<'m>>);
@@ -44,6 +44,11 @@ impl<'m> Pass<'m> {
 
     /// A node whose operator the file defines: its nodes with the arguments of this one.
     pub fn call(&mut self, node: &'m onnx::Node<'m>, body: &'m Function<'m>) -> Result<(), No> {
+        let newest = standard::through();
+        if body.opset > newest {
+            let (name, opset) = (comment(body.name), body.opset);
+            return Err(format!("its function `{name}` has version {opset} of the operators; known are 1 to {newest}"));
+        }
         let mut scope = HashMap::new();
         for (formal, name) in body.inputs.iter().zip(&node.inputs).filter(|(_, n)| !n.is_empty()) {
             match self.body.value(name) {
@@ -289,7 +294,7 @@ impl<'m> Pass<'m> {
             let value = match i.checked_sub(carried) {
                 None => state[i].clone(),
                 Some(k) if k < stacked => {
-                    let text = self.body.line(&format!("op.stack({})", lists[k]))?;
+                    let text = self.stacked(&lists[k], &rows[k + carried], graph.outputs[1 + carried + k].name)?;
                     Tensor::new(text, rows[i].rank + 1, rows[i].dtype)
                 }
                 Some(_) => return Err("it has more results than its graph".into()),
@@ -297,6 +302,26 @@ impl<'m> Pass<'m> {
             self.body.set(name, Value::Tensor(value));
         }
         Ok(())
+    }
+
+    /// The rows of all turns as one tensor. Where there was no turn it has the sizes that a row is told to have.
+    fn stacked(&mut self, list: &str, row: &Tensor, name: &str) -> Result<String, No> {
+        let told = self
+            .body
+            .told
+            .get(name)
+            .map(|dims| dims.iter().map(|d| if let Dim::Size(n) = d { *n } else { -1 }).collect::<Vec<_>>());
+        let sizes = [Some(row.known.clone()), told].into_iter().flatten();
+        let sizes = sizes.into_iter().find(|s| s.len() == row.rank && s.iter().all(|n| *n >= 0));
+        let Some(sizes) = sizes else {
+            let why =
+                format!("this Loop took no turn, so that the sizes of its result `{}` are not known", comment(name));
+            self.body.lines.push(format!("assert len({list}) > 0, {}", quoted(&why)));
+            return self.body.line(&format!("op.stack({list})"));
+        };
+        let shape: Vec<String> = std::iter::once(0).chain(sizes).map(|n| n.to_string()).collect();
+        let none = format!("op.zeros(({},), dtype={})", shape.join(", "), row.dtype);
+        self.body.line(&format!("op.stack({list}) if len({list}) > 0 else {none}"))
     }
 
     /// `Scan`: the operator of this name over the first dim.

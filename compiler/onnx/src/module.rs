@@ -9,7 +9,7 @@ use crate::ops;
 use crate::order::ordered;
 use crate::standard;
 use crate::value::{Tensor, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use tessera_base::{Code, DType};
 use tessera_runtime::io::onnx::{self, Attribute, Dim, Graph, Model};
@@ -142,7 +142,11 @@ impl<'m> Pass<'m> {
         self.body.scopes.push(constants(graph));
         let mut sizes = Sizes::default();
         let mut params = vec![];
+        let mut given = HashSet::new();
         for input in &graph.inputs {
+            if !given.insert(input.name) {
+                return Err(format!("input `{}`: two inputs have its name", comment(input.name)));
+            }
             // Older files list the weights among the inputs.
             if self.body.value(input.name).is_some() {
                 continue;
@@ -221,6 +225,12 @@ impl<'m> Pass<'m> {
     }
 
     pub fn nodes(&mut self, nodes: &'m [onnx::Node<'m>]) {
+        let mut made: HashSet<&str> = self.body.scopes.iter().last().into_iter().flatten().map(|(n, _)| *n).collect();
+        for name in nodes.iter().flat_map(|n| &n.outputs).filter(|n| !n.is_empty()) {
+            if !made.insert(name) {
+                self.problems.push(format!("`{}` is computed twice", comment(name)));
+            }
+        }
         for node in ordered(nodes) {
             self.body.remark = gate::described(node);
             let done = self.node(node);

@@ -1,18 +1,63 @@
 //! Names of a file as names of the language.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use tessera_grammar::token::{Tok, lex};
 
 /// Names that the text of a module uses with a meaning of their own, or that lead to modules of the language.
 const RESERVED: &[&str] = &[
-    "op", "io", "math", "onnx", "max", "min", "weights", "model", "file", "Weights", "Tensor", "std", "dist",
-    "schedule", "tile", "numerics", "graph", "autodiff", "random", "tree", "time", "sys",
+    "op",
+    "io",
+    "math",
+    "onnx",
+    "max",
+    "min",
+    "weights",
+    "model",
+    "file",
+    "Weights",
+    "Tensor",
+    "std",
+    "dist",
+    "schedule",
+    "tile",
+    "numerics",
+    "graph",
+    "autodiff",
+    "random",
+    "tree",
+    "time",
+    "sys",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "range",
+    "round",
+    "abs",
+    "sum",
+    "len",
+    "list",
+    "tuple",
+    "dict",
+    "set",
+    "any",
+    "all",
+    "zip",
+    "enumerate",
+    "print",
+    "sorted",
+    "reversed",
+    "map",
+    "filter",
+    "pow",
+    "divmod",
 ];
 
 /// Gives each name once.
 #[derive(Default)]
 pub struct Names {
-    taken: HashSet<String>,
+    /// With the number that is tried next behind it.
+    taken: HashMap<String, usize>,
 }
 
 impl Names {
@@ -32,12 +77,12 @@ impl Names {
             name.push('_');
         }
         let mut unique = name.clone();
-        for i in 2.. {
-            if self.taken.insert(unique.clone()) {
-                break;
-            }
-            unique = format!("{name}_{i}");
+        while self.taken.contains_key(&unique) {
+            let next = self.taken.entry(name.clone()).or_insert(2);
+            unique = format!("{name}_{next}");
+            *next += 1;
         }
+        self.taken.insert(unique.clone(), 2);
         unique
     }
 }

@@ -33,6 +33,8 @@ pub struct Body<'m> {
     fields: HashMap<&'m str, usize>,
     names: Names,
     count: usize,
+    /// Elements of sequences.
+    pub held: usize,
     /// Uses functions of `std.onnx`.
     pub library: bool,
 }
@@ -72,6 +74,18 @@ impl<'m> Body<'m> {
         let remark = if self.remark.is_empty() { String::new() } else { format!("  # {}", self.remark) };
         self.lines.push(format!("{name} = {value}{remark}"));
         Ok(name)
+    }
+
+    /// A float of the host, rounded as a dtype with so many bits behind the first one does. It stays a number that
+    /// shapes may be made of, which an element of a tensor is not.
+    fn rounded(&mut self, text: &str, bits: u32) -> Result<String, No> {
+        let x = self.line(text)?;
+        // The unit in the first place, exactly (Rump, Accurate Floating-Point Summation); beside so many of it a
+        // sum has no smaller places than the dtype, and is rounded to them.
+        let wide = self.line(&format!("{x} * 4503599627370497.0"))?;
+        let units = 1.5 * f64::from(52 - bits).exp2();
+        let large = self.line(&format!("abs({wide} - {wide} * 0.9999999999999999) * {units:?}"))?;
+        Ok(format!("({x} + {large}) - {large}"))
     }
 
     /// The field of a weight.
@@ -354,11 +368,21 @@ impl<'m> Node<'_, 'm> {
             return Err(format!("it computes {} sizes", ints.elems.len()));
         }
         for e in &mut ints.elems {
-            let text = e.text();
-            if text.len() > TEXT_MAX {
-                let name = self.body.line(&text)?;
-                *e = if matches!(e, Int::Size(_)) { Int::Size(name) } else { Int::Other(name) };
+            let mut text = e.text();
+            let float = matches!(e, Int::Float(_));
+            // A float of sizes is one of the host, which is rounded as its dtype holds it; names are already.
+            let rounds = float && text.contains(|c: char| !c.is_ascii_alphanumeric());
+            if let (true, Some(bits)) = (rounds, fraction_bits(ints.dtype)) {
+                text = self.body.rounded(&text, bits)?;
+            } else if text.len() <= TEXT_MAX {
+                continue;
             }
+            let name = self.body.line(&text)?;
+            *e = match e {
+                Int::Size(_) => Int::Size(name),
+                Int::Float(_) => Int::Float(name),
+                _ => Int::Other(name),
+            };
         }
         self.result(0, Value::Ints(ints));
         Ok(())
@@ -368,6 +392,16 @@ impl<'m> Node<'_, 'm> {
     pub fn library(&mut self, call: &str) -> String {
         self.body.library = true;
         format!("onnx.{call}")
+    }
+}
+
+/// The bits of a number behind the first one, where they are fewer than those of f64.
+fn fraction_bits(dtype: DType) -> Option<u32> {
+    match dtype {
+        DType::F32 => Some(23),
+        DType::F16 => Some(10),
+        DType::Bf16 => Some(7),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The nodes of a graph in an order in which they can be computed: the standard asks for it, and not every file keeps it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tessera_runtime::io::onnx::{Attribute, Node};
 
 /// The nodes as they stand, each behind those that compute its arguments. Nodes in a circle stay where they are.
@@ -46,8 +46,19 @@ fn read_by<'a>(node: &Node<'a>, out: &mut Vec<&'a str>) {
     out.extend(node.inputs.iter().filter(|n| !n.is_empty()));
     for (_, attribute) in &node.attributes {
         if let Attribute::Graph(graph) = attribute {
-            graph.nodes.iter().for_each(|n| read_by(n, out));
-            out.extend(graph.outputs.iter().map(|o| o.name));
+            let mut read = vec![];
+            graph.nodes.iter().for_each(|n| read_by(n, &mut read));
+            read.extend(graph.outputs.iter().map(|o| o.name));
+            // What it has under a name of its own is not what has that name around it.
+            let own: HashSet<&str> = graph
+                .nodes
+                .iter()
+                .flat_map(|n| &n.outputs)
+                .copied()
+                .chain(graph.inputs.iter().map(|i| i.name))
+                .chain(graph.tensors.iter().map(|t| t.name))
+                .collect();
+            out.extend(read.into_iter().filter(|name| !own.contains(name)));
         }
     }
 }

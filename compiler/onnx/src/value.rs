@@ -79,6 +79,11 @@ impl Int {
         }
     }
 
+    /// The same where floats of the host are computed with: a known one is the number that its dtype holds.
+    fn exact(&self) -> String {
+        if let Int::Real(x) = self { literal(*x, DType::F64) } else { self.text() }
+    }
+
     /// As a float, where it is known.
     pub fn real(&self) -> Option<f64> {
         match self {
@@ -99,7 +104,7 @@ impl Int {
         }
         Some(match (self.real(), other.real()) {
             (Some(a), Some(b)) => Int::Real(f(a, b)),
-            _ => Int::Float(format!("({} {sign} {})", self.text(), other.text())),
+            _ => Int::Float(format!("({} {sign} {})", self.exact(), other.exact())),
         })
     }
 
@@ -209,7 +214,7 @@ impl Int {
         if self.is_float() || other.is_float() {
             return Some(match (self.real(), other.real()) {
                 (Some(a), Some(b)) => Int::Real(a.max(b)),
-                _ => Int::Float(format!("max({}, {})", self.text(), other.text())),
+                _ => Int::Float(format!("max({}, {})", self.exact(), other.exact())),
             });
         }
         Some(match (self, other) {
@@ -226,7 +231,7 @@ impl Int {
         if self.is_float() || other.is_float() {
             return Some(match (self.real(), other.real()) {
                 (Some(a), Some(b)) => Int::Real(a.min(b)),
-                _ => Int::Float(format!("min({}, {})", self.text(), other.text())),
+                _ => Int::Float(format!("min({}, {})", self.exact(), other.exact())),
             });
         }
         Some(match (self, other) {
@@ -241,7 +246,7 @@ impl Int {
 
     /// A comparison of two that depends on sizes.
     pub fn compared(&self, sign: &str, other: &Int) -> Int {
-        Int::Other(format!("({} {sign} {})", self.text(), other.text()))
+        Int::Other(format!("({} {sign} {})", self.exact(), other.exact()))
     }
 
     /// Whether both are equal, where that does not depend on sizes.

@@ -180,6 +180,9 @@ fn power(n: &mut Node) -> Result<(), No> {
     }
     let [x, y] = two(n)?;
     let (base, exponent, d) = (as_tensor(&x), as_tensor(&y), x.dtype);
+    if d.is_int() && y.dtype.is_int() && !matches!(y.dtype, DType::U8 | DType::Bool) && !natural(&y) {
+        return signed_power(n, &x, &y);
+    }
     let text = match (d.is_float(), y.dtype.is_float()) {
         _ if d == y.dtype => format!("{} ** {}", x.text, y.text),
         // In the wider one, and without its fraction where the base is an int.
@@ -190,6 +193,25 @@ fn power(n: &mut Node) -> Result<(), No> {
         _ => format!("{base} ** {exponent}.to({d})"),
     };
     n.give(&text, x.rank.max(y.rank), d)
+}
+
+/// A number that is written down and not negative.
+fn natural(o: &Operand) -> bool {
+    o.weak && o.text.parse::<i64>().is_ok_and(|k| k >= 0)
+}
+
+/// Ints to powers that may be negative: then only 1 and -1 have an int, the power by the parity of the exponent.
+fn signed_power(n: &mut Node, x: &Operand, y: &Operand) -> Result<(), No> {
+    let rank = x.rank.max(y.rank);
+    let wide = if y.dtype.bytes() > x.dtype.bytes() { y.dtype } else { x.dtype };
+    let to = |o: &Operand| {
+        if o.dtype == wide { as_tensor(o) } else { format!("{}.to({wide})", as_tensor(o)) }
+    };
+    let (base, exponent) = (n.bound(&to(x), x.rank, wide)?.text, n.bound(&to(y), y.rank, wide)?.text);
+    let parity = n.bound(&format!("op.where({exponent} < 0, op.mod({exponent}, 2), {exponent})"), y.rank, wide)?.text;
+    let one = format!("op.logical_or({base} == 1, {base} == -1)");
+    let power = format!("op.where(op.logical_or({exponent} >= 0, {one}), {base} ** {parity}, 0)");
+    n.give(&if x.dtype == wide { power } else { format!("({power}).to({})", x.dtype) }, rank, x.dtype)
 }
 
 fn slope(n: &mut Node) -> Result<(), No> {

@@ -100,6 +100,10 @@ fn product(n: &mut Node) -> Result<(), No> {
         && let Some(all) = ints.elems.iter().try_fold(Int::Known(1), |all, e| all.mul(e))
         && all.known().is_none_or(|k| ints.dtype == DType::I64 || i32::try_from(k).is_ok())
     {
+        let shape = Tensor::new("", usize::from(!ints.scalar), ints.dtype);
+        if axes(n, &shape)?.is_empty() && !ints.scalar {
+            return same(n);
+        }
         let scalar = ints.scalar || n.int("keepdims", 1) == 0;
         return n.give_ints(Ints { elems: vec![all], scalar, dtype: ints.dtype });
     }

@@ -5,6 +5,9 @@ use crate::node::{No, Node};
 use crate::value::{Int, Ints, Tensor, Value};
 use tessera_base::DType;
 
+/// Elements of all sequences together, at most.
+const HELD_MAX: usize = 1 << 20;
+
 pub const ROWS: &[Row] = &[
     row("SequenceEmpty", |n| {
         n.result(0, Value::List(vec![]));
@@ -12,23 +15,20 @@ pub const ROWS: &[Row] = &[
     })
     .ignores(&["dtype"]),
     row("SequenceConstruct", |n| {
-        let all = (0..n.node.inputs.len()).map(|i| n.value(i)).collect::<Result<Vec<_>, No>>()?;
-        n.result(0, Value::List(all));
-        Ok(())
+        let all = (0..n.node.inputs.len()).map(|i| element(n, i)).collect::<Result<Vec<_>, No>>()?;
+        give(n, all)
     }),
     row("SequenceInsert", |n| {
-        let (mut all, value) = (list(n)?, n.value(1)?);
+        let (mut all, value) = (list(n)?, element(n, 1)?);
         let at = place(n, 2, all.len(), all.len())?;
         all.insert(at, value);
-        n.result(0, Value::List(all));
-        Ok(())
+        give(n, all)
     }),
     row("SequenceErase", |n| {
         let mut all = list(n)?;
         let last = all.len().checked_sub(1).ok_or("its sequence is empty")?;
         all.remove(place(n, 1, last, last)?);
-        n.result(0, Value::List(all));
-        Ok(())
+        give(n, all)
     }),
     row("SequenceAt", |n| {
         let all = list(n)?;
@@ -60,6 +60,24 @@ fn list<'m>(n: &Node<'_, 'm>) -> Result<Vec<Value<'m>>, No> {
         Value::List(all) => Ok(all),
         _ => Err("its argument 0 is no sequence of a known length".into()),
     }
+}
+
+/// An element: the standard has sequences of tensors alone.
+fn element<'m>(n: &Node<'_, 'm>, i: usize) -> Result<Value<'m>, No> {
+    match n.value(i)? {
+        Value::List(_) => Err(format!("its argument {i} is a sequence, and a sequence holds tensors")),
+        value => Ok(value),
+    }
+}
+
+/// The result is this sequence. Each is held on its own, so what all hold together is bounded.
+fn give<'m>(n: &mut Node<'_, 'm>, all: Vec<Value<'m>>) -> Result<(), No> {
+    n.body.held += all.len();
+    if n.body.held > HELD_MAX {
+        return Err("the sequences of the model are too long".into());
+    }
+    n.result(0, Value::List(all));
+    Ok(())
 }
 
 /// A place in a sequence, of which `last` is the last one.
@@ -106,6 +124,5 @@ fn split(n: &mut Node) -> Result<(), No> {
         all.push(Value::Tensor(Tensor { known, ..t }));
         start = end;
     }
-    n.result(0, Value::List(all));
-    Ok(())
+    give(n, all)
 }

@@ -201,10 +201,11 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
     let dims = x.rank - 2;
     let kernel = kernel(n, &w)?;
     let mut at = windows(n, &x, kernel)?;
-    let mut more = n.list("output_padding").unwrap_or_else(|| vec![0; dims]);
+    let more = n.list("output_padding").unwrap_or_else(|| vec![0; dims]);
     if more.len() != dims || more.iter().any(|m| *m < 0) {
         return n.refuses("output_padding", &format!("it has {dims} dims, and paddings are not negative"));
     }
+    let mut more: Vec<Int> = more.into_iter().map(Int::Known).collect();
     at.pads = transposed_pads(n, &x, &at, &mut more)?;
     let (rank, dtype) = (x.rank, x.dtype);
     if rank == 5 {
@@ -217,7 +218,7 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
         at.stride.insert(0, 1);
         at.dilation.insert(0, 1);
         at.pads.insert(0, (Int::Known(0), Int::Known(0)));
-        more.insert(0, 0);
+        more.insert(0, Int::Known(0));
     }
     let bias = n.optional(2)?.map_or(String::new(), |b| format!(", bias={}", b.text));
     let text = format!(
@@ -226,7 +227,7 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
         w.text,
         ints(&at.stride),
         pads_text(&at.pads),
-        ints(&more),
+        tuple(&more),
         n.int("group", 1),
         ints(&at.dilation)
     );
@@ -234,7 +235,7 @@ fn conv_transpose(n: &mut Node) -> Result<(), No> {
 }
 
 /// The paddings of a transposed convolution: as they are told, or those that give a size that is asked for.
-fn transposed_pads(n: &Node, x: &Tensor, at: &Windows, more: &mut [i64]) -> Result<Vec<(Int, Int)>, No> {
+fn transposed_pads(n: &Node, x: &Tensor, at: &Windows, more: &mut [Int]) -> Result<Vec<(Int, Int)>, No> {
     let mode = n.text("auto_pad", "NOTSET");
     let wanted = n.list("output_shape");
     if wanted.is_none() && !mode.starts_with("SAME") {
@@ -249,7 +250,7 @@ fn transposed_pads(n: &Node, x: &Tensor, at: &Windows, more: &mut [i64]) -> Resu
     for (i, more) in more.iter_mut().enumerate() {
         let total = || {
             let span = at.kernel[i].sub(&Int::Known(1))?.mul(&Int::Known(at.dilation[i]))?.add(&Int::Known(1))?;
-            let reach = span.add(&Int::Known(*more))?;
+            let reach = span.add(more)?;
             match &wanted {
                 Some(sizes) => {
                     let steps = x.dim(i + 2).sub(&Int::Known(1))?.mul(&Int::Known(at.stride[i]))?;
@@ -258,14 +259,11 @@ fn transposed_pads(n: &Node, x: &Tensor, at: &Windows, more: &mut [i64]) -> Resu
                 None => reach.sub(&Int::Known(at.stride[i])),
             }
         };
-        let total = total().ok_or("its window is too large")?;
-        if let Some(beyond) = total.known().filter(|t| *t < 0) {
-            // What the windows do not reach is there all the same.
-            *more = more.saturating_sub(beyond);
-            out.push((Int::Known(0), Int::Known(0)));
-            continue;
-        }
-        let total = if total.known().is_some() { total } else { Int::Size(total.text()) };
+        let (total, none) = (total().ok_or("its window is too large")?, Int::Known(0));
+        // What the windows do not reach is there all the same.
+        let beyond = none.sub(&total).and_then(|t| t.max(&none)).ok_or("its window is too large")?;
+        let total = total.max(&none).ok_or("its window is too large")?;
+        *more = more.add(&beyond).ok_or("its window is too large")?;
         let less = total.div(&Int::Known(2)).ok_or("its window is too large")?;
         let rest = match total.known() {
             Some(_) => total.sub(&less).ok_or("its window is too large")?,
@@ -277,7 +275,7 @@ fn transposed_pads(n: &Node, x: &Tensor, at: &Windows, more: &mut [i64]) -> Resu
 }
 
 /// A transposed convolution as one of the argument with zeros between its elements, by the flipped window.
-fn stretched(n: &mut Node, x: &Tensor, w: &Tensor, at: &Windows, more: &[i64]) -> Result<(), No> {
+fn stretched(n: &mut Node, x: &Tensor, w: &Tensor, at: &Windows, more: &[Int]) -> Result<(), No> {
     let (dims, large) = (at.kernel.len(), "its window is too large");
     let mut t = x.text.clone();
     let mut sizes = x.dims();
@@ -311,7 +309,7 @@ fn stretched(n: &mut Node, x: &Tensor, w: &Tensor, at: &Windows, more: &[i64]) -
     for (i, more) in more.iter().enumerate() {
         let reach = at.kernel[i].sub(&Int::Known(1)).and_then(|k| k.mul(&Int::Known(at.dilation[i]))).ok_or(large)?;
         let before = reach.sub(&at.pads[i].0).ok_or(large)?;
-        let after = reach.sub(&at.pads[i].1).and_then(|a| a.add(&Int::Known(*more))).ok_or(large)?;
+        let after = reach.sub(&at.pads[i].1).and_then(|a| a.add(more)).ok_or(large)?;
         if before.known().is_some_and(|b| b < 0) || after.known().is_some_and(|a| a < 0) {
             return n.refuses("pads", "they reach further than the windows");
         }

@@ -10,7 +10,7 @@ use super::files;
 use crate::fault::{Fault, shown};
 use crate::tensor::{Tensor as Data, bytes_of};
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 use tessera_base::DType;
 use wire::{Field, Fields};
@@ -168,7 +168,12 @@ struct Reader {
 
 impl Reader {
     fn part(&mut self) -> Result<(), String> {
-        self.parts += 1;
+        self.charge(1)
+    }
+
+    /// As so many parts.
+    fn charge(&mut self, parts: usize) -> Result<(), String> {
+        self.parts = self.parts.saturating_add(parts);
         if self.parts > PARTS_MAX { Err(format!("it has more than {PARTS_MAX} nodes and tensors")) } else { Ok(()) }
     }
 
@@ -399,10 +404,14 @@ fn shape(bytes: &[u8]) -> Result<Vec<Dim<'_>>, String> {
 pub fn parse(bytes: &[u8]) -> Result<Model<'_>, String> {
     let mut reader = Reader { parts: 0 };
     let mut model = reader.model(bytes)?;
-    let mut taken = HashSet::new();
+    let mut taken = HashMap::new();
     name_tensors(&mut model.graph.tensors, &mut model.graph.nodes, &mut taken);
     for function in &mut model.functions {
         name_tensors(&mut [], &mut function.nodes, &mut taken);
+        for (name, attribute) in &mut function.defaults {
+            name_tensor(name, attribute, &mut taken);
+            name_graph(attribute, &mut taken);
+        }
     }
     if !model.functions.is_empty() {
         calls::written_out(&mut model.graph.nodes, &model.functions, &mut reader, 0)?;
@@ -410,35 +419,42 @@ pub fn parse(bytes: &[u8]) -> Result<Model<'_>, String> {
     Ok(model)
 }
 
+/// The name, or with a number behind it where it is taken. Taken ones stand with the number that is tried next,
+/// so that many of one name take no longer than others.
+fn unique(name: &str, taken: &mut HashMap<String, usize>) -> String {
+    let mut key = name.to_owned();
+    while taken.contains_key(&key) {
+        let next = taken.entry(name.to_owned()).or_insert(2);
+        key = format!("{name}#{next}");
+        *next += 1;
+    }
+    taken.insert(key.clone(), 2);
+    key
+}
+
 /// Gives every tensor a key of its own: branches may use one name twice.
-fn name_tensors(tensors: &mut [Tensor], nodes: &mut [Node], taken: &mut HashSet<String>) {
-    let mut key = |name: &str| {
-        let mut key = name.to_owned();
-        for i in 2.. {
-            if taken.insert(key.clone()) {
-                break;
-            }
-            key = format!("{name}#{i}");
-        }
-        key
-    };
+fn name_tensors(tensors: &mut [Tensor], nodes: &mut [Node], taken: &mut HashMap<String, usize>) {
     for t in tensors {
-        t.key = key(t.name);
+        t.key = unique(t.name, taken);
     }
     for node in &mut *nodes {
         let name = node.outputs.first().copied().unwrap_or_default();
-        for (_, attribute) in &mut node.attributes {
-            if let Attribute::Tensor(t) = attribute {
-                t.key = key(name);
-            }
-        }
+        node.attributes.iter_mut().for_each(|(_, a)| name_tensor(name, a, taken));
     }
     for node in nodes {
-        for (_, attribute) in &mut node.attributes {
-            if let Attribute::Graph(g) = attribute {
-                name_tensors(&mut g.tensors, &mut g.nodes, taken);
-            }
-        }
+        node.attributes.iter_mut().for_each(|(_, a)| name_graph(a, taken));
+    }
+}
+
+fn name_tensor(name: &str, attribute: &mut Attribute, taken: &mut HashMap<String, usize>) {
+    if let Attribute::Tensor(t) = attribute {
+        t.key = unique(name, taken);
+    }
+}
+
+fn name_graph(attribute: &mut Attribute, taken: &mut HashMap<String, usize>) {
+    if let Attribute::Graph(g) = attribute {
+        name_tensors(&mut g.tensors, &mut g.nodes, taken);
     }
 }
 
@@ -446,7 +462,10 @@ impl<'a> Model<'a> {
     /// Every constant of the file.
     pub fn all_tensors<'g>(&'g self, out: &mut Vec<&'g Tensor<'a>>) {
         self.graph.all_tensors(out);
-        self.functions.iter().for_each(|f| tensors_of(&f.nodes, out));
+        for f in &self.functions {
+            tensors_of(&f.nodes, out);
+            f.defaults.iter().for_each(|(_, a)| tensors_in(a, out));
+        }
     }
 }
 
@@ -459,12 +478,14 @@ impl<'a> Graph<'a> {
 }
 
 fn tensors_of<'a, 'g>(nodes: &'g [Node<'a>], out: &mut Vec<&'g Tensor<'a>>) {
-    for (_, attribute) in nodes.iter().flat_map(|n| &n.attributes) {
-        match attribute {
-            Attribute::Tensor(t) => out.push(t),
-            Attribute::Graph(g) => g.all_tensors(out),
-            _ => {}
-        }
+    nodes.iter().flat_map(|n| &n.attributes).for_each(|(_, a)| tensors_in(a, out));
+}
+
+fn tensors_in<'a, 'g>(attribute: &'g Attribute<'a>, out: &mut Vec<&'g Tensor<'a>>) {
+    match attribute {
+        Attribute::Tensor(t) => out.push(t),
+        Attribute::Graph(g) => g.all_tensors(out),
+        _ => {}
     }
 }
 
