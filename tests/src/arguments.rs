@@ -305,6 +305,7 @@ impl<'b> Call<'b> {
                 let [a, b, c] = [0; 3].map(|_| Arg::Bool(self.b.random.once_in(2)));
                 vec![self.tensor(&shape), Arg::Int(size), a, b, c]
             }
+            "count_unique" => vec![self.tensor(&shape), Arg::None],
             "segment_sum" | "segment_mean" | "segment_max" | "segment_min" if !shape.is_empty() => {
                 let ids = self.positions(&shape[..1], 7, false);
                 vec![self.tensor(&shape), ids, Arg::Int(7)]

@@ -247,6 +247,14 @@ const REFUSED: &[(&str, &str)] = &[
     ("tile", "every device would need several blocks"),
     ("topk", "all positions of a dim in order are a sort of it"),
     ("trace", MINOR),
+    ("argwhere", COUNTED),
+    ("count_unique", COUNTED),
+    ("nonzero", COUNTED),
+    ("unique", COUNTED),
+    ("segment_max", ROWS),
+    ("segment_mean", ROWS),
+    ("segment_min", ROWS),
+    ("segment_sum", ROWS),
 ];
 /// The dim that an operator goes along.
 const ALONG: &str = "all positions are needed, and no other dim can be split meanwhile";
@@ -255,6 +263,8 @@ const MINOR: &str = "blocks of a minor dim are no blocks of the joined one";
 const MATRIX: &str = "a matrix is whole where it is taken apart";
 const KERNEL: &str = "the elements of a kernel are joined with its channels";
 const KEY: &str = "a key is two numbers";
+const COUNTED: &str = "all elements are counted in their order";
+const ROWS: &str = "any row may be part of any other";
 const TOKENS: &str = "any expert may take any token";
 
 /// Whether an operator refuses an operand of which one axis splits one dim, with all others in full.

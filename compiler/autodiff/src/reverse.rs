@@ -26,7 +26,7 @@ pub struct Blocked {
 }
 
 /// Why what a function with a derivative of its own does not take as an argument has none.
-const CAPTURED: &str = "a function with `custom_vjp` has one by its arguments alone, and this one takes a value that depends on \
+const CAPTURED: &str = "a function with `autodiff.custom_vjp` has one by its arguments alone, and this one takes a value that depends on \
     what is differentiated by from around it (pass it as an argument, or `autodiff.stop_gradient` of it)";
 
 /// Cotangents of the nodes `wrt` for the cotangents given: pairs of a node and its cotangent, of

@@ -325,6 +325,10 @@ fn operators() -> Vec<(&'static str, Vec<A>)> {
         ("take", vec![t(&[2, 4]), A::Ints(vec![3], vec![1, 3, 1]), int(1)]),
         ("gather", vec![t(&[3, 4]), int(1), A::Ints(vec![3, 2], vec![0, 2, 1, 1, 3, 0])]),
         ("scatter_add", vec![t(&[4]), int(0), A::Ints(vec![3], vec![1, 3, 1]), t(&[3])]),
+        ("segment_sum", vec![t(&[3, 2]), A::Ints(vec![3], vec![2, 0, 2]), int(4)]),
+        ("segment_mean", vec![t(&[3, 2]), A::Ints(vec![3], vec![2, 0, 2]), int(4)]),
+        ("segment_max", vec![t(&[3, 2]), A::Ints(vec![3], vec![1, 0, 1]), int(2)]),
+        ("segment_min", vec![t(&[3, 2]), A::Ints(vec![3], vec![1, 0, 1]), int(2)]),
         ("sort", vec![t(&[3, 5]), int(1)]),
         ("conv1d", vec![t(&[2, 2, 7]), t(&[3, 2, 3]), t(&[3]), int(2), int(1)]),
         ("conv2d", vec![t(&[2, 2, 5, 4]), t(&[4, 1, 3, 2]), none(), int(1), int(1), int(1), int(2)]),
@@ -516,6 +520,8 @@ fn every_operator_has_a_case_or_a_reason() {
             "rfftfreq",
             "count_nonzero",
             "nonzero",
+            "argwhere",
+            "count_unique",
             "bincount",
             "searchsorted",
             "allclose",
@@ -524,6 +530,7 @@ fn every_operator_has_a_case_or_a_reason() {
             "indices",
         ];
         const LIKE_ANOTHER: &[&str] = &[
+            "unique",
             "cast",
             "real",
             "imag",

@@ -5,8 +5,8 @@
 //! by its name and its number.
 
 mod read_types;
-mod read;
 mod types;
+mod read;
 
 pub use read::parse;
 

@@ -51,10 +51,10 @@ impl fmt::Display for Size {
             }
             for (a, p) in m.iter() {
                 for _ in 0..*p {
-                    // `(a//b)*c` needs its parentheses beside other factors.
+                    // `(a//b)*c` needs its parentheses beside other factors, and `-(a//b)` behind its sign.
                     let text = a.to_string();
                     let bare = matches!(a, Atom::Var(_) | Atom::Min(..) | Atom::Max(..));
-                    factors.push(if bare || (m.len() == 1 && *p == 1 && magnitude == 1) {
+                    factors.push(if bare || (m.len() == 1 && *p == 1 && magnitude == 1 && sign != "-") {
                         text
                     } else {
                         format!("({text})")

@@ -1,6 +1,7 @@
 //! Reads Core as [`super::print`] writes it. Any text is safe.
 
 use super::read_types::Defined;
+use super::types::{DIM, EACH, INT};
 use crate::budget::Budget;
 use crate::ir::*;
 use crate::ty::{Derived, FnRefTy, GlobalKey, Grad, Line, OutAxes, StructTy, Ty};
@@ -142,7 +143,7 @@ fn ty(defined: &Defined, op: &Op) -> Read<Ty> {
 fn define_size(defined: &mut Defined, op: &Op) -> Read<()> {
     let name = result(op)?;
     let var = SizeVar {
-        id: number(op, name.strip_suffix(".each").unwrap_or(name))?,
+        id: number(op, [DIM, INT, EACH].iter().fold(name, |name, end| name.strip_suffix(end).unwrap_or(name)))?,
         name: op.str("name")?.into(),
         rigid: flag(op, "rigid"),
         natural: flag(op, "natural"),

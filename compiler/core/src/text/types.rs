@@ -12,8 +12,9 @@ pub struct Names {
     structs: Vec<Arc<StructTy>>,
     functions: Vec<Arc<FnRefTy>>,
     meshes: Vec<Mesh>,
-    /// By number, and whether it is another size in each element of a list.
-    sizes: BTreeMap<(u32, bool), SizeVar>,
+    /// By number, whether it is another size in each element of a list, and whether it may be below 0: a number may be that of a
+    /// dim in one function and that of an int in another.
+    sizes: BTreeMap<(u32, bool, bool), (SizeVar, String)>,
     /// What comes before the program: each behind what it is made of.
     definitions: Vec<Op>,
 }
@@ -38,9 +39,9 @@ pub fn word(name: &str) -> String {
 impl Names {
     /// The definitions, those of sizes first.
     pub fn definitions(self) -> Vec<Op> {
-        let sizes = self.sizes.values().map(|v| {
+        let sizes = self.sizes.into_values().map(|(v, name)| {
             let mut op = Op::new("core.size");
-            op.results = vec![size_name(v)];
+            op.results = vec![name];
             op.attrs.push(("name".into(), string(&*v.name)));
             for (key, holds) in [("rigid", v.rigid), ("natural", v.natural), ("each", v.each)] {
                 op.attrs.extend(holds.then(|| (key.into(), Attr::Bool(true))));
@@ -54,8 +55,18 @@ impl Names {
     pub fn size(&mut self, size: &Size) -> String {
         let renamed = size.substitute(&mut |v| {
             // One size may go by several names; the first one is its name here.
-            let named = self.sizes.entry((v.id, v.each)).or_insert_with(|| v.clone());
-            Some(Size::var(SizeVar { name: format!("%{}", size_name(named)).into(), ..v.clone() }))
+            let taken = self.sizes.contains_key(&(v.id, v.each, v.natural));
+            let (_, name) = self.sizes.entry((v.id, v.each, !v.natural)).or_insert_with(|| {
+                let kind = if !taken {
+                    ""
+                } else if v.natural {
+                    DIM
+                } else {
+                    INT
+                };
+                (v.clone(), format!("{}{kind}", size_name(v)))
+            });
+            Some(Size::var(SizeVar { name: format!("%{name}").into(), ..v.clone() }))
         });
         renamed.to_string()
     }
@@ -217,8 +228,13 @@ impl Names {
 }
 
 fn size_name(v: &SizeVar) -> String {
-    format!("{}.{}{}", word(&v.name), v.id, if v.each { ".each" } else { "" })
+    format!("{}.{}{}", word(&v.name), v.id, if v.each { EACH } else { "" })
 }
+
+/// Behind the number of a size: another one in each element, and the second of one number.
+pub const EACH: &str = ".each";
+pub const DIM: &str = ".dim";
+pub const INT: &str = ".int";
 
 pub fn grad(g: &Grad) -> Vec<(String, Attr)> {
     let flag = |key: &str, holds: bool| (key.to_owned(), Attr::Bool(holds));

@@ -356,11 +356,10 @@ impl Cx<'_> {
             return;
         }
         let base_ty = self.written_into(base, &base_ty, &parts, &new.ty);
-        let before = self.sizes.checks.len();
         match tessera_types::tensor::assign_index(&mut self.sizes, &base_ty, base.span, parts, &new, target.span) {
-            Ok(index) => {
-                self.hold_recorded(before, target.span);
-                let change = TChange::TensorSet { of: base_ty, index, value: new };
+            Ok(written) => {
+                self.hold_equal(&written.checks, target.span);
+                let change = TChange::TensorSet { of: base_ty, index: written.parts, value: new };
                 self.out.push(TStmt::Mutate { place, change, span: target.span });
             }
             Err(d) => self.report(d),

@@ -7,7 +7,7 @@ use super::iterate::int_test;
 use super::size_checks::fault;
 use super::symbolic::dim;
 use std::sync::Arc;
-use tessera_base::{CmpOp, Span, TensorType, bug};
+use tessera_base::{CmpOp, Size, Span, TensorType, bug};
 use tessera_core::ir::*;
 use tessera_core::ty::Ty;
 use tessera_grammar::ast::Name;
@@ -147,12 +147,10 @@ impl Cx<'_> {
         }
     }
 
-    /// Compares, now, the sizes of which checks were recorded since there were `before`, for what is no operator and compares
-    /// none itself.
-    pub fn hold_recorded(&mut self, before: usize, span: Span) {
-        let recorded = self.sizes.checks_since(before);
-        for (a, b) in recorded {
-            if let (Some(x), Some(y)) = (self.size_value(&a, span), self.size_value(&b, span)) {
+    /// Compares sizes now, for what is no operator and compares none itself.
+    pub fn hold_equal(&mut self, checks: &[(Size, Size)], span: Span) {
+        for (a, b) in checks {
+            if let (Some(x), Some(y)) = (self.size_value(a, span), self.size_value(b, span)) {
                 self.stop_unless_equal([x, y], "sizes that must be equal are {} and {}".into(), span);
             }
         }

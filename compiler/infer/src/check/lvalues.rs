@@ -265,11 +265,10 @@ impl Cx<'_> {
                 self.hold_masks(&mut old, &given);
             }
             let ty = self.written_into(base, &ty, &given, &value.ty);
-            let before = self.sizes.checks.len();
             match tessera_types::tensor::assign_index(&mut self.sizes, &ty, base.span, given, &value, span) {
-                Ok(index) => {
-                    self.hold_recorded(before, span);
-                    let change = TChange::TensorSet { of: ty, index, value };
+                Ok(written) => {
+                    self.hold_equal(&written.checks, span);
+                    let change = TChange::TensorSet { of: ty, index: written.parts, value };
                     self.out.push(TStmt::Mutate { place, change, span });
                 }
                 Err(d) => self.report(d),

@@ -96,17 +96,18 @@ fn sums(b: &mut dyn Build, x: Id, ids: Id, count: u64, dtype: DType) -> Id {
 }
 
 fn lower_sum(call: &mut Call) -> Lowered {
-    let (x, ids, (shape, dtype)) = (call.id(0)?, call.id(1)?, call.result());
+    let (x, ids, (shape, _)) = (call.id(0)?, call.id(1)?, call.result());
     let ids = numbers(call.b, ids, shape[0]);
-    let wide = if dtype.is_float() { dtype.compute() } else { dtype };
+    let dtype = call.b.dtype(x);
+    let wide = if dtype.is_float() { dtype.compute() } else { DType::I64 };
     Ok(vec![sums(call.b, x, ids, shape[0], wide)])
 }
 
 fn lower_mean(call: &mut Call) -> Lowered {
-    let (x, ids, (shape, dtype)) = (call.id(0)?, call.id(1)?, call.result());
+    let (x, ids, (shape, _)) = (call.wide(0)?, call.id(1)?, call.result());
     let b = &mut *call.b;
     let ids = numbers(b, ids, shape[0]);
-    let wide = dtype.compute();
+    let wide = b.dtype(x);
     let sum = sums(b, x, ids, shape[0], wide);
     let sizes = sizes(b, ids, shape[0]);
     let sizes = expand::cast(b, sizes, wide);
@@ -126,9 +127,9 @@ fn sizes(b: &mut dyn Build, ids: Id, count: u64) -> Id {
 /// The last of the elements of a number, in the order of elements, then of numbers: the largest. The smallest is that of what
 /// is turned round.
 fn lower_extreme(call: &mut Call, smallest: bool) -> Lowered {
-    let (x, ids, (shape, dtype)) = (call.id(0)?, call.id(1)?, call.result());
+    let (x, ids, (shape, _)) = (call.id(0)?, call.id(1)?, call.result());
     let b = &mut *call.b;
-    let (from, count) = (b.shape(x), shape[0]);
+    let (from, count, dtype) = (b.shape(x), shape[0], b.dtype(x));
     let ids = numbers(b, ids, count);
     let turned = |b: &mut dyn Build, x: Id| match (smallest, b.dtype(x).is_float()) {
         (false, _) => x,

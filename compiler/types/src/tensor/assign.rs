@@ -3,9 +3,16 @@
 use super::broken;
 use super::index::{GivenIndex, Indexed, Use, resolve};
 use crate::sizes::SizeCx;
-use tessera_base::{Code, DType, Diagnostic, Fix, Span, TensorType, Verdict};
+use tessera_base::{Code, DType, Diagnostic, Fix, Size, Span, TensorType, Verdict};
 use tessera_core::ir::{IndexPart, TExpr};
 use tessera_core::ty::Ty;
+
+/// An index that is written to, and the sizes of its positions that must be equal, which only a run can tell. Whether what is written fits
+/// is compared where it is written.
+pub struct Written {
+    pub parts: Vec<IndexPart>,
+    pub checks: Vec<(Size, Size)>,
+}
 
 /// The index with whole dims written out, if `value` may be stored there: it broadcasts to the
 /// indexed shape, and its dtype widens exactly into the slot's (or it is a Python scalar that
@@ -17,11 +24,12 @@ pub fn assign_index(
     given: Vec<GivenIndex>,
     value: &TExpr,
     span: Span,
-) -> Result<Vec<IndexPart>, Diagnostic> {
+) -> Result<Written, Diagnostic> {
     let Ty::Tensor(t) = base else {
         return Err(Diagnostic::new(Code::E0213, base_span, "the rank and dtype of this tensor are not known")
             .help("bind it to an annotated name: `x: Tensor[N, D, f32] = …`"));
     };
+    let before = cx.checks.len();
     let Indexed { parts, shape, sharding, .. } =
         resolve(cx, t, base_span, given, Use::Write, span).map_err(|d| match d.code {
             // What is assigned to is no value that a call could take.
@@ -35,8 +43,9 @@ pub fn assign_index(
             },
             _ => d,
         })?;
+    let checks = cx.checks_since(before);
     if broken(value) {
-        return Ok(parts);
+        return Ok(Written { parts, checks });
     }
     let slot = TensorType { shape, dtype: t.dtype, sharding };
     match &value.ty {
@@ -60,7 +69,7 @@ pub fn assign_index(
             });
         }
     }
-    Ok(parts)
+    Ok(Written { parts, checks })
 }
 
 /// What is written lies as the slot does, or in full on every device, which costs nothing to split.

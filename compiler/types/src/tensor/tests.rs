@@ -324,7 +324,7 @@ fn slots_take_what_broadcasts_and_fits() {
     let base = t(&[c(2), c(3)], DType::I32, 1).ty;
     let mut go = |given: Vec<GivenIndex>, value: TExpr| match assign_index(&mut cx, &base, at(1), given, &value, at(60))
     {
-        Ok(parts) => format!("{} parts", parts.len()),
+        Ok(written) => format!("{} parts", written.parts.len()),
         Err(d) => format!("{}: {}", d.code, d.message),
     };
     assert_eq!(go(vec![sl(None, None)], int(5)), "2 parts");
