@@ -27,24 +27,24 @@ syntax keyword tesseraDtypes bf16 bool c64 f16 f32 f64 fp8_e4m3 fp8_e5m2 i16 i32
 " end
 " generated: operators
 syntax keyword tesseraOperators contained abs acos acosh add all all_reduce angle any arange argmax argmin
-syntax keyword tesseraOperators contained argsort array asin asinh atan atan2 atanh attention avg_pool
-syntax keyword tesseraOperators contained batch_norm betainc betainc_da betainc_dx betaln bincount bit_and
-syntax keyword tesseraOperators contained bit_not bit_or bit_xor broadcast_to cast cbrt ceil cholesky clip
-syntax keyword tesseraOperators contained complex concat conj conv1d conv2d conv3d conv_transpose2d copysign
-syntax keyword tesseraOperators contained cos cosh cross_entropy cummax cummin cumprod cumsum dequantize diag
-syntax keyword tesseraOperators contained digamma div dot dropout eig eigh eigvals eigvalsh einsum elu
-syntax keyword tesseraOperators contained embedding empty empty_like eq erf erfc erfinv exp exp2 expand
-syntax keyword tesseraOperators contained expand_dims expm1 eye fake_quantize fft fft2 fftfreq fftshift
-syntax keyword tesseraOperators contained flatten flip floor floor_div fma full full_like gamma gammainc
-syntax keyword tesseraOperators contained gammainc_da gammainc_dx gammaincc gather ge gelu gelu_tanh gt hypot
-syntax keyword tesseraOperators contained i0 i0e i1 i1e ifft ifft2 ifftshift imag irfft irfft2 isfinite isinf
-syntax keyword tesseraOperators contained isnan l1 layer_norm le leaky_relu lgamma linspace log log10 log1p
-syntax keyword tesseraOperators contained log2 log_ndtr log_sigmoid log_softmax logaddexp logcumsumexp
-syntax keyword tesseraOperators contained logical_and logical_not logical_or logical_xor logit logsumexp lt
-syntax keyword tesseraOperators contained lu_factor matmul max max_pool maximum mean median min minimum mod
-syntax keyword tesseraOperators contained moe_combine moe_dispatch moveaxis mse mul ndtr ndtri ne neg nonzero
-syntax keyword tesseraOperators contained one_hot ones ones_like outer pad percentile permute polygamma pow
-syntax keyword tesseraOperators contained prod qr quantile quantize random.bernoulli random.beta
+syntax keyword tesseraOperators contained argsort argwhere array asin asinh atan atan2 atanh attention
+syntax keyword tesseraOperators contained avg_pool batch_norm betainc betainc_da betainc_dx betaln bincount
+syntax keyword tesseraOperators contained bit_and bit_not bit_or bit_xor broadcast_to cast cbrt ceil cholesky
+syntax keyword tesseraOperators contained clip complex concat conj conv1d conv2d conv3d conv_transpose2d
+syntax keyword tesseraOperators contained copysign cos cosh count_unique cross_entropy cummax cummin cumprod
+syntax keyword tesseraOperators contained cumsum dequantize diag digamma div dot dropout eig eigh eigvals
+syntax keyword tesseraOperators contained eigvalsh einsum elu embedding empty empty_like eq erf erfc erfinv
+syntax keyword tesseraOperators contained exp exp2 expand expand_dims expm1 eye fake_quantize fft fft2 fftfreq
+syntax keyword tesseraOperators contained fftshift flatten flip floor floor_div fma full full_like gamma
+syntax keyword tesseraOperators contained gammainc gammainc_da gammainc_dx gammaincc gather ge gelu gelu_tanh
+syntax keyword tesseraOperators contained gt hypot i0 i0e i1 i1e ifft ifft2 ifftshift imag irfft irfft2
+syntax keyword tesseraOperators contained isfinite isinf isnan l1 layer_norm le leaky_relu lgamma linspace log
+syntax keyword tesseraOperators contained log10 log1p log2 log_ndtr log_sigmoid log_softmax logaddexp
+syntax keyword tesseraOperators contained logcumsumexp logical_and logical_not logical_or logical_xor logit
+syntax keyword tesseraOperators contained logsumexp lt lu_factor matmul max max_pool maximum mean median min
+syntax keyword tesseraOperators contained minimum mod moe_combine moe_dispatch moveaxis mse mul ndtr ndtri ne
+syntax keyword tesseraOperators contained neg nonzero one_hot ones ones_like outer pad percentile permute
+syntax keyword tesseraOperators contained polygamma pow prod qr quantile quantize random.bernoulli random.beta
 syntax keyword tesseraOperators contained random.binomial random.categorical random.cauchy random.chisquare
 syntax keyword tesseraOperators contained random.choice random.dirichlet random.exponential random.fold_in
 syntax keyword tesseraOperators contained random.gamma random.geometric random.gumbel random.key
@@ -52,9 +52,10 @@ syntax keyword tesseraOperators contained random.laplace random.loggamma random.
 syntax keyword tesseraOperators contained random.permutation random.poisson random.rademacher random.randint
 syntax keyword tesseraOperators contained random.split random.t random.truncated_normal random.uniform real
 syntax keyword tesseraOperators contained reciprocal relu repeat reshape rfft rfft2 rfftfreq rms_norm roll
-syntax keyword tesseraOperators contained rope round rsqrt scatter_add searchsorted shl shr sigmoid sign silu
-syntax keyword tesseraOperators contained sin sinc sinh slice softmax softplus softsign solve solve_triangular
-syntax keyword tesseraOperators contained sort spectral_conv split sqrt square squeeze stack std sub sum svd
+syntax keyword tesseraOperators contained rope round rsqrt scatter_add searchsorted segment_max segment_mean
+syntax keyword tesseraOperators contained segment_min segment_sum shl shr sigmoid sign silu sin sinc sinh
+syntax keyword tesseraOperators contained slice softmax softplus softsign solve solve_triangular sort
+syntax keyword tesseraOperators contained spectral_conv split sqrt square squeeze stack std sub sum svd
 syntax keyword tesseraOperators contained svdvals swapaxes take take_along_axis tan tanh tensordot tile topk
 syntax keyword tesseraOperators contained trace transpose tri tril triu trunc unique unsqueeze var where
 syntax keyword tesseraOperators contained xlog1py xlogy zeros zeros_like
