@@ -39,3 +39,11 @@ pub fn expand(b: &mut Builder, def: &OpDef, args: &[Arg], hints: &Hints) -> Resu
     let ids = (def.expand)(&mut Nodes(b), args, hints)?;
     Ok(ids.into_iter().map(|id| NodeId(id.0)).collect())
 }
+
+/// Numbers of names are below it; a prime.
+pub const NAMES: u64 = 65521;
+
+/// A number for a name, so that the calls of an operator do not change with the operators that there are.
+pub fn number_of(name: &str) -> u64 {
+    name.bytes().fold(7, |n, b| (n * 31 + u64::from(b)) % NAMES)
+}

@@ -30,7 +30,7 @@ use tessera_tests::laws::{on_two_threads, seeds};
 use tessera_tests::meshes::{
     self, arguments, combinations, described, go_together, layouts, mesh, on_mesh, play, with_inputs,
 };
-use tessera_tests::operators::expand;
+use tessera_tests::operators::{NAMES, expand, number_of};
 use tessera_tests::random::{Fill, Random};
 use tessera_tests::random_graph::{self, Builder, Case, Scale};
 
@@ -55,14 +55,6 @@ const THREADS: usize = 2;
 /// Operators and their further calls that failed once: a product over a split dim whose other operand only one position of
 /// that axis has.
 const FOUND: &[(&str, u64)] = &[("conv1d", 4)];
-/// Numbers of names are below it; a prime.
-const NAMES: u64 = 65521;
-
-/// A number for a name, so that the calls of an operator do not change with the operators that there are.
-fn number_of(name: &str) -> u64 {
-    name.bytes().fold(7, |n, b| (n * 31 + u64::from(b)) % NAMES)
-}
-
 /// An accepted call of a row, the `n`-th one of its type.
 fn call(def: &'static OpDef, row: u64, n: u64) -> Option<Case> {
     let dtype = DTYPES[n as usize];
