@@ -22,6 +22,9 @@ impl Cx<'_> {
         mut args: Vec<Value>,
         span: Span,
     ) -> (&'static OpDef, Vec<Value>) {
+        if def.name != "where" && counting(def.name).is_none() {
+            return (def, args);
+        }
         let name = |a: &Value| a.name.as_ref().map(|n| n.text.clone());
         let of_condition = args.iter().filter(|a| name(a).is_none_or(|n| &*n == "condition")).count() == 1;
         let others_fit =
@@ -147,7 +150,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Compares sizes now, for what is no operator and compares none itself.
+    /// Compares sizes now, for what is no operator and compares none itself. Sizes that only elements of lists tell have no value
+    /// here, and are left to what is written.
     pub fn hold_equal(&mut self, checks: &[(Size, Size)], span: Span) {
         for (a, b) in checks {
             if let (Some(x), Some(y)) = (self.size_value(a, span), self.size_value(b, span)) {
@@ -165,7 +169,7 @@ impl Cx<'_> {
 
 /// The row of an operator whose result has a size that data decides.
 pub fn counting(name: &str) -> Option<&'static OpDef> {
-    find(name).filter(|def| matches!(def.name, "nonzero" | "argwhere" | "unique"))
+    matches!(name, "nonzero" | "argwhere" | "unique").then(|| find(name)).flatten()
 }
 
 fn keyword(name: &str, value: TExpr, span: Span) -> Value {
