@@ -6,6 +6,7 @@ use crate::launch::{self, Header};
 use crate::object;
 use crate::{HostTarget, LlvmError, lazy};
 use inkwell::targets::FileType;
+use inkwell::values::{InstructionOpcode, InstructionValue};
 use std::sync::{Mutex, PoisonError};
 use tessera_ir::tile::Kernel;
 
@@ -17,13 +18,16 @@ const PARAMS_MAX: u32 = 1024;
 pub struct SpirvTarget {
     /// Whether it rounds divisions and roots of 32 bits to nearest, where it is asked to.
     pub exact: bool,
+    /// Whether a negated number may be kept over a barrier. Intel's compiler for processors (of 2026) takes it for one that
+    /// all threads of a group have in common.
+    pub negates: bool,
     /// Bytes of parameters that a kernel may have.
     pub params: u32,
 }
 
 impl SpirvTarget {
     /// What every device can do.
-    pub const LEAST: SpirvTarget = SpirvTarget { exact: false, params: PARAMS_MAX };
+    pub const LEAST: SpirvTarget = SpirvTarget { exact: false, negates: true, params: PARAMS_MAX };
 
     fn dialect(&self) -> Dialect {
         Dialect::Spirv { exact: self.exact }
@@ -50,9 +54,37 @@ pub struct Module {
 /// LLVM 22's back end for SPIR-V keeps what it knows of a module where all threads find it: one at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-fn written(b: &Builder, what: FileType) -> Result<Vec<u8>, LlvmError> {
+/// The passes, and what this device needs behind them.
+fn optimize(b: &Builder, target: &SpirvTarget) -> Result<(), LlvmError> {
+    object::optimize(b, &object::machine(&SpirvTarget::llvm())?)?;
+    match target.negates {
+        true => Ok(()),
+        false => subtract_for_negations(b),
+    }
+}
+
+/// `-x` as `-0.0 - x`, which is the same number. LLVM's passes would make the one of the other, so it is done last.
+fn subtract_for_negations(b: &Builder) -> Result<(), LlvmError> {
+    let module = b.module();
+    let all = module.get_functions().flat_map(|f| f.get_basic_block_iter()).flat_map(|b| b.get_instructions());
+    let negations: Vec<InstructionValue> = all.filter(|i| i.get_opcode() == InstructionOpcode::FNeg).collect();
+    let builder = module.get_context().create_builder();
+    for old in negations {
+        let x = old.get_operand(0).and_then(|o| o.value()).map(|x| x.into_float_value());
+        let Some(x) = x else { unreachable!("a negation has an operand") };
+        builder.position_before(&old);
+        let made = builder.build_float_sub(x.get_type().const_float(-0.0), x, "");
+        let made = made.map_err(|e| LlvmError::internal(e.to_string()))?;
+        let Some(made) = made.as_instruction() else { unreachable!("what a kernel negates is no constant") };
+        old.replace_all_uses_with(&made);
+        old.erase_from_basic_block();
+    }
+    Ok(())
+}
+
+fn written(b: &Builder, target: &SpirvTarget, what: FileType) -> Result<Vec<u8>, LlvmError> {
+    optimize(b, target)?;
     let machine = object::machine(&SpirvTarget::llvm())?;
-    object::optimize(b, &machine)?;
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     object::write(b, &machine, what)
 }
@@ -63,13 +95,13 @@ fn written(b: &Builder, what: FileType) -> Result<Vec<u8>, LlvmError> {
 /// `E0601` without LLVM, `E0603` for code that LLVM refuses.
 pub fn compile(kernel: &Kernel, target: &SpirvTarget) -> Result<Module, LlvmError> {
     let (header, b) = prepare(kernel, target)?;
-    Ok(Module { header, code: written(&b, FileType::Object)? })
+    Ok(Module { header, code: written(&b, target, FileType::Object)? })
 }
 
 /// The same as text, as SPIR-V's assembler takes it. Errors: as of [`compile`].
 pub fn text(kernel: &Kernel, target: &SpirvTarget) -> Result<String, LlvmError> {
     let (header, b) = prepare(kernel, target)?;
-    let text = written(&b, FileType::Assembly)?;
+    let text = written(&b, target, FileType::Assembly)?;
     Ok(format!("{}\n{}", header.comment(";"), String::from_utf8_lossy(&text).trim_end_matches('\0')))
 }
 
@@ -77,7 +109,7 @@ pub fn text(kernel: &Kernel, target: &SpirvTarget) -> Result<String, LlvmError> 
 pub fn ir(kernel: &Kernel, target: &SpirvTarget, optimized: bool) -> Result<String, LlvmError> {
     let (_, b) = prepare(kernel, target)?;
     if optimized {
-        object::optimize(&b, &object::machine(&SpirvTarget::llvm())?)?;
+        optimize(&b, target)?;
     }
     Ok(b.module().print_to_string().to_string())
 }

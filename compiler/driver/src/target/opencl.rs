@@ -27,7 +27,10 @@ impl OpenCl {
     /// For the device that OpenCL offers. Where there is none that can be used, texts are those for any.
     pub fn first() -> OpenCl {
         let on = Accelerator::first();
-        let of = |a: &Arc<Accelerator>| SpirvTarget { exact: a.facts().exact, params: a.facts().params };
+        let of = |a: &Arc<Accelerator>| {
+            let facts = a.facts();
+            SpirvTarget { exact: facts.exact, negates: facts.is_gpu, params: facts.params }
+        };
         let code = on.as_ref().map_or(SpirvTarget::LEAST, of);
         OpenCl { on, code }
     }

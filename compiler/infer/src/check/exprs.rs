@@ -232,7 +232,7 @@ impl Cx<'_> {
         }
         let l = self.truth(l);
         // Where the types decide, the other side is not looked at.
-        if let Some(b) = decided(left, &l) {
+        if let Some(b) = self.decided_here(left, &l) {
             if b != and {
                 return TExpr { span, ..l };
             }
@@ -266,7 +266,7 @@ impl Cx<'_> {
     fn conditional(&mut self, test: &Expr, then: &Expr, otherwise: &Expr, span: Span) -> TExpr {
         let condition = self.expr(test);
         let condition = self.truth(condition);
-        if let Some(b) = decided(test, &condition) {
+        if let Some(b) = self.decided_here(test, &condition) {
             return self.scoped(|cx| {
                 cx.emit_decided(condition);
                 cx.expr(if b { then } else { otherwise })

@@ -150,7 +150,7 @@ impl Cx<'_> {
     fn if_stmt(&mut self, test: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
         let condition = self.expr(test);
         let condition = self.truth(condition);
-        if let Some(b) = decided(test, &condition) {
+        if let Some(b) = self.decided_here(test, &condition) {
             self.emit_decided(condition);
             self.stmts(if b { then } else { otherwise });
             self.decided_end |= !self.alive;
@@ -266,7 +266,7 @@ impl Cx<'_> {
         }
         let possible = !self.sizes.facts.contradictory();
         self.assume_condition(&test, true);
-        let known = decided(test_expr, &test).or_else(|| self.decided_by_arguments(&test));
+        let known = self.decided_here(test_expr, &test);
         if known == Some(false) && self.nested == 0 && self.loop_depth == 0 && self.alive {
             let why = message.as_ref().and_then(known_text).unwrap_or_else(|| "this never holds".into());
             self.alive = false;
@@ -318,17 +318,12 @@ impl Cx<'_> {
         super::cx::none(span)
     }
 
-    /// What a comparison of ints, or of tuples of them, gives in a template that was called with these numbers.
-    fn decided_by_arguments(&self, test: &TExpr) -> Option<bool> {
-        let TKind::Compare { op, left, right } = &test.kind else { return None };
-        if self.data.as_ref().is_none_or(|d| d.args.is_none()) {
-            return None;
-        }
-        if let (CmpOp::Eq | CmpOp::Ne, Ty::Tuple(a), Ty::Tuple(b)) = (op, &left.ty, &right.ty) {
-            let ints = |items: &[Ty]| items.iter().map(Ty::const_int).collect::<Option<Vec<i64>>>();
-            return Some((ints(a)? == ints(b)?) == (*op == CmpOp::Eq));
-        }
-        super::compare::int_holds(*op, left.ty.const_int()?, right.ty.const_int()?)
+    /// What a condition is that the types decide, or the numbers that a template was called with.
+    pub fn decided_here(&self, test: &Expr, condition: &TExpr) -> Option<bool> {
+        decided(test, condition).or_else(|| match &self.data {
+            Some(d) if d.args.is_some() => decided_by_numbers(condition),
+            _ => None,
+        })
     }
 
     /// A value as a string.
@@ -384,4 +379,23 @@ impl Cx<'_> {
 /// What never gets a value is not returned.
 fn ty_is_known(value: &Option<TExpr>) -> bool {
     value.as_ref().is_none_or(|v| !v.ty.is_error())
+}
+
+/// What comparisons of ints, or of tuples of them, give where their types tell the numbers.
+fn decided_by_numbers(condition: &TExpr) -> Option<bool> {
+    let ints = |items: &[Ty]| items.iter().map(Ty::const_int).collect::<Option<Vec<i64>>>();
+    match &condition.kind {
+        TKind::Compare { op, left, right } => match (op, &left.ty, &right.ty) {
+            (CmpOp::Eq | CmpOp::Ne, Ty::Tuple(a), Ty::Tuple(b)) => Some((ints(a)? == ints(b)?) == (*op == CmpOp::Eq)),
+            _ => super::compare::int_holds(*op, left.ty.const_int()?, right.ty.const_int()?),
+        },
+        TKind::Not(inner) => decided_by_numbers(inner).map(|b| !b),
+        TKind::Logic { and, left, right } => match (decided_by_numbers(left), decided_by_numbers(right)) {
+            (Some(b), _) | (_, Some(b)) if b != *and => Some(b),
+            (Some(b), Some(_)) => Some(b),
+            _ => None,
+        },
+        TKind::Block { value, .. } => decided_by_numbers(value),
+        _ => None,
+    }
 }
