@@ -394,7 +394,7 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
         "io",
         &["draw", "show", "save", "load", "read_table", "read_json", "write_json", "read_onnx", "read_onnx_weights"],
     ),
-    ("op", &["kernel", "autotune", "scan", "fori", "cond", "while_loop", "array"]),
+    ("op", &["kernel", "autotune", "scan", "fori", "cond", "while_loop", "map", "associative_scan", "array"]),
 ];
 
 /// Members of built-in modules that a file of the standard library defines, with its name.

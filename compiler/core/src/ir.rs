@@ -207,15 +207,21 @@ pub enum Flow {
     Cond,
     /// `op.while_loop(cond, body, init, max_steps)`: functions `cond`, `body`; arguments `init` and, where it is given, `max_steps`.
     While,
+    /// `op.map(f, xs)`: function `f`; argument `xs`.
+    Map,
+    /// `op.associative_scan(f, xs, axis, reverse)`: function `f`; arguments `xs`, `axis`, `reverse`.
+    Associative,
 }
 
 impl Flow {
-    pub const ALL: [Flow; 2] = [Flow::Cond, Flow::While];
+    pub const ALL: [Flow; 4] = [Flow::Cond, Flow::While, Flow::Map, Flow::Associative];
 
     pub fn name(self) -> &'static str {
         match self {
             Flow::Cond => "choice",
             Flow::While => "while_loop",
+            Flow::Map => "map",
+            Flow::Associative => "associative_scan",
         }
     }
 
@@ -223,6 +229,7 @@ impl Flow {
     pub fn functions(self) -> usize {
         match self {
             Flow::Cond | Flow::While => 2,
+            Flow::Map | Flow::Associative => 1,
         }
     }
 }

@@ -290,7 +290,7 @@ impl<'p> At<'p> {
                 count("functions", functions.len(), flow.functions(), e.span)?;
                 functions.iter().try_for_each(|f| self.function(f.inst, e.span).map(|_| ()))?;
                 match (flow, args.get(1)) {
-                    (Flow::While, Some(max_steps)) => takes(max_steps, &int),
+                    (Flow::While, Some(n)) | (Flow::Associative, Some(n)) => takes(n, &int),
                     _ => Ok(()),
                 }
             }

@@ -54,6 +54,7 @@ pub mod order;
 pub mod builtin_calls;
 pub mod scalars;
 pub mod scans;
+pub mod rowwise;
 mod pipeline_rows;
 mod pipeline_stages;
 pub mod stmts;

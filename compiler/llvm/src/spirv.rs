@@ -6,7 +6,8 @@ use crate::launch::{self, Header};
 use crate::object;
 use crate::{HostTarget, LlvmError, lazy};
 use inkwell::targets::FileType;
-use inkwell::values::{InstructionOpcode, InstructionValue};
+use inkwell::types::VectorType;
+use inkwell::values::{BasicValueEnum, InstructionOpcode, InstructionValue};
 use std::sync::{Mutex, PoisonError};
 use tessera_ir::tile::Kernel;
 
@@ -70,12 +71,20 @@ fn subtract_for_negations(b: &Builder) -> Result<(), LlvmError> {
     let negations: Vec<InstructionValue> = all.filter(|i| i.get_opcode() == InstructionOpcode::FNeg).collect();
     let builder = module.get_context().create_builder();
     for old in negations {
-        let x = old.get_operand(0).and_then(|o| o.value()).map(|x| x.into_float_value());
-        let Some(x) = x else { unreachable!("a negation has an operand") };
         builder.position_before(&old);
-        let made = builder.build_float_sub(x.get_type().const_float(-0.0), x, "");
+        let made = match old.get_operand(0).and_then(|o| o.value()) {
+            Some(BasicValueEnum::FloatValue(x)) => {
+                builder.build_float_sub(x.get_type().const_float(-0.0), x, "").map(|v| v.as_instruction())
+            }
+            Some(BasicValueEnum::VectorValue(x)) => {
+                let (one, lanes) = (x.get_type().get_element_type().into_float_type(), x.get_type().get_size());
+                let zeros = VectorType::const_vector(&vec![one.const_float(-0.0); lanes as usize]);
+                builder.build_float_sub(zeros, x, "").map(|v| v.as_instruction())
+            }
+            other => unreachable!("a float is negated, and this is {other:?}"),
+        };
         let made = made.map_err(|e| LlvmError::internal(e.to_string()))?;
-        let Some(made) = made.as_instruction() else { unreachable!("what a kernel negates is no constant") };
+        let Some(made) = made else { unreachable!("what a kernel negates is no constant") };
         old.replace_all_uses_with(&made);
         old.erase_from_basic_block();
     }

@@ -130,7 +130,8 @@ fn is_profile(module: &str, member: &str) -> bool {
 
 /// Whether a member of a module may be given an operator as a function.
 fn takes_functions(module: &str, member: &str) -> bool {
-    module == "autodiff" || (module == "op" && matches!(member, "scan" | "fori" | "cond" | "while_loop"))
+    module == "autodiff"
+        || (module == "op" && matches!(member, "scan" | "fori" | "cond" | "while_loop" | "map" | "associative_scan"))
 }
 
 /// `c` of `a.b.c`.

@@ -88,12 +88,11 @@ fn walk(stmts: &[Stmt], nested: bool, out: &mut BTreeMap<u32, Arc<FnLike>>) {
                     lambda: false,
                     outputs: kernel_signature::outputs(def),
                 };
-                let f = FnLike {
-                    sig: Arc::new(sig),
-                    free: syntax::free_names(&def.params, &def.body, None, &assigned),
-                    body: FnBody::Def(def.clone()),
-                    nested,
-                };
+                let mut free = syntax::free_names(&def.params, &def.body, None, &assigned);
+                // What decorators take is read where the function is checked.
+                let none = BTreeSet::new();
+                def.decorators.iter().for_each(|e| free.extend(syntax::free_names(&[], &[], Some(e), &none)));
+                let f = FnLike { sig: Arc::new(sig), free, body: FnBody::Def(def.clone()), nested };
                 out.insert(def_start(def), Arc::new(f));
                 walk(&def.body, true, out);
             }

@@ -25,12 +25,12 @@ impl Tracer<'_> {
         for f in functions {
             callees.push(self.callee(f.inst, f.callee.as_deref())?);
         }
-        let (Some([f, g]), Some((first, rest))) = (callees.first_chunk(), args.split_first()) else {
-            return Err(self.error(Code::E0999, span, "control flow without functions"));
-        };
-        match flow {
-            Flow::Cond => self.cond(first, [f, g], rest, span),
-            Flow::While => self.while_loop([f, g], first, rest.first(), span),
+        match (flow, callees.as_slice(), args) {
+            (Flow::Cond, [f, g], [pred, operands @ ..]) => self.cond(pred, [f, g], operands, span),
+            (Flow::While, [f, g], [init, bound @ ..]) => self.while_loop([f, g], init, bound.first(), span),
+            (Flow::Map, [f], [xs]) => self.map_rows(f, xs, span),
+            (Flow::Associative, [f], [xs, axis, reverse]) => self.associative_scan(f, xs, [axis, reverse], span),
+            _ => Err(self.error(Code::E0999, span, "control flow without its functions")),
         }
     }
 

@@ -159,7 +159,7 @@ impl Tracer<'_> {
     }
 
     /// The function for every part of the arguments along the dims that are named.
-    fn mapped(
+    pub(super) fn mapped(
         &mut self,
         axes: &[Option<i64>],
         outs: &OutAxes,
@@ -240,7 +240,7 @@ impl Tracer<'_> {
     }
 
     /// The tensor with a dim in front of the others.
-    fn with_dim_first(&mut self, x: Tensor, axis: i64, span: Span) -> Tensor {
+    pub(super) fn with_dim_first(&mut self, x: Tensor, axis: i64, span: Span) -> Tensor {
         let rank = self.ty(x).shape.len();
         let axis = if axis < 0 { axis + rank as i64 } else { axis } as usize;
         let perm: Vec<usize> = [axis].into_iter().chain((0..rank).filter(|d| *d != axis)).collect();
@@ -253,7 +253,7 @@ impl Tracer<'_> {
     }
 
     /// The tensor with its first dim at another place.
-    fn with_first_dim_at(&mut self, x: NodeId, axis: i64, span: Span) -> Tensor {
+    pub(super) fn with_first_dim_at(&mut self, x: NodeId, axis: i64, span: Span) -> Tensor {
         let rank = self.level().graph.ty(x).shape.len();
         let axis = if axis < 0 { axis + rank as i64 } else { axis } as usize;
         if axis == 0 || axis >= rank {

@@ -24,6 +24,7 @@ mod gather;
 mod assign;
 mod sizes;
 mod assert_types;
+mod rowwise;
 mod scan;
 mod control;
 mod branch;

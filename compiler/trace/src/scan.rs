@@ -15,7 +15,7 @@ use tessera_ops::prim::Prim;
 use tessera_ops::surface::{Id, expand};
 
 /// Loops of so few turns are written out.
-const UNROLL_MAX: u64 = 4;
+pub(super) const UNROLL_MAX: u64 = 4;
 
 /// The tensors and scalars in a value, in depth-first order.
 pub(super) enum Leaf {
@@ -25,8 +25,8 @@ pub(super) enum Leaf {
 
 /// The function of a loop with what it captured.
 pub(super) struct Callee {
-    inst: InstId,
-    captures: Vec<Value>,
+    pub(super) inst: InstId,
+    pub(super) captures: Vec<Value>,
 }
 
 impl Tracer<'_> {
@@ -62,23 +62,44 @@ impl Tracer<'_> {
         if (1..=UNROLL_MAX).contains(&trips) {
             return self.scan_unrolled(&f, init, &sequences, trips, span);
         }
+        let looped = self.over_rows(init, &sequences, trips, span, &mut |t, carry, x| t.pair(&f, [carry, x], span))?;
+        Ok(Value::record(vec![looped.carry, looped.stacked]))
+    }
+
+    /// A loop over the rows of some tensors: a turn takes what is carried and a row, and gives what is carried on and what is
+    /// stacked.
+    pub(super) fn over_rows(
+        &mut self,
+        init: Value,
+        sequences: &Value,
+        trips: u64,
+        span: Span,
+        turn: &mut dyn FnMut(&mut Self, Value, Value) -> R<(Value, Value)>,
+    ) -> R<Looped> {
         let mut operands = vec![];
-        for leaf in self.leaves_of(&sequences, xs.span)? {
+        for leaf in self.leaves_of(sequences, span)? {
             match leaf {
                 Leaf::Tensor(t) => operands.push(self.node(t)),
-                Leaf::Scalar(_) => return Err(self.broken(xs.span, "a tensor", &sequences)),
+                Leaf::Scalar(_) => return Err(self.broken(span, "a tensor", sequences)),
             }
         }
         let over = Over { sequences: &operands, positions: None, trips, until: false };
-        let looped = self.looped(init, over, span, &mut |t, inputs, carry| {
+        self.looped(init, over, span, &mut |t, inputs, carry| {
             let mut inputs = inputs.iter().copied();
-            let x = t.rebuilt(&sequences, &mut |t, _| match inputs.next() {
+            let x = t.rebuilt(sequences, &mut |t, _| match inputs.next() {
                 Some(id) => Value::Tensor(t.tensor(id)),
                 None => Value::None,
             });
-            t.pair(&f, [carry, x], span)
-        })?;
-        Ok(Value::record(vec![looped.carry, looped.stacked]))
+            turn(t, carry, x)
+        })
+    }
+
+    /// Row `i` of every tensor in a value.
+    pub(super) fn row_of_each(&mut self, sequences: &Value, i: u64, span: Span) -> Value {
+        self.rebuilt(sequences, &mut |t, leaf| match leaf {
+            Leaf::Tensor(x) => Value::Tensor(t.row(x, i, span)),
+            Leaf::Scalar(s) => Value::Scalar(s),
+        })
     }
 
     /// `op.fori(low, high, f, init)`.
@@ -118,7 +139,7 @@ impl Tracer<'_> {
     }
 
     /// The number of turns: the leading size of every sequence.
-    fn trips(&mut self, sequences: &Value, span: Span) -> R<u64> {
+    pub(super) fn trips(&mut self, sequences: &Value, span: Span) -> R<u64> {
         let mut trips = None;
         for leaf in self.leaves_of(sequences, span)? {
             let Leaf::Tensor(t) = leaf else { return Err(self.broken(span, "a tensor", sequences)) };
@@ -141,10 +162,7 @@ impl Tracer<'_> {
         let mut carry = init;
         let mut rows = vec![];
         for i in 0..trips {
-            let element = self.rebuilt(sequences, &mut |t, leaf| match leaf {
-                Leaf::Tensor(x) => Value::Tensor(t.row(x, i, span)),
-                Leaf::Scalar(s) => Value::Scalar(s),
-            });
+            let element = self.row_of_each(sequences, i, span);
             let (next, y) = self.pair(f, [carry, element], span)?;
             carry = next;
             self.keeps_types(&types, &carry, span)?;
@@ -162,7 +180,7 @@ impl Tracer<'_> {
     }
 
     /// Values of one structure with their tensors stacked along a new leading dim.
-    fn stack(&mut self, rows: &[Value], span: Span) -> R<Value> {
+    pub(super) fn stack(&mut self, rows: &[Value], span: Span) -> R<Value> {
         let Some(first) = rows.first() else { return Ok(Value::None) };
         let mut columns: Vec<Vec<Id>> = vec![];
         for row in rows {

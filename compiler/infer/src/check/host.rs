@@ -93,6 +93,8 @@ impl Cx<'_> {
             "op.fori" => return self.fori(values, span),
             "op.cond" => return self.cond(values, span),
             "op.while_loop" => return self.while_loop(values, span),
+            "op.map" => return self.map_rows(values, span),
+            "op.associative_scan" => return self.associative_scan(values, span),
             "graph.profile" => return self.profiled(values, span),
             "autodiff.grad"
             | "autodiff.value_and_grad"

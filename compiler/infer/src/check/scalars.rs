@@ -92,24 +92,48 @@ impl Cx<'_> {
                     None => self.refuse(op, op_span, &l, &r),
                 }
             }
-            (BinOp::Add, Ty::Tuple(a), Ty::Tuple(b)) => {
-                let types: Vec<Ty> = a.iter().chain(b).cloned().collect();
-                let (na, nb) = (a.len(), b.len());
-                self.scoped(|cx| {
-                    let (l, r) = (cx.save("left", l), cx.save("right", r));
-                    let field = |t: &TExpr, i: usize, ty: &Ty| TExpr {
-                        kind: TKind::Field(Box::new(t.clone()), i as u32),
-                        ty: ty.clone(),
-                        span,
-                    };
-                    let left = (0..na).map(|i| field(&l, i, &types[i]));
-                    let right = (0..nb).map(|i| field(&r, i, &types[na + i]));
-                    let items = left.chain(right).collect();
-                    TExpr { kind: TKind::Tuple(items), ty: Ty::Tuple(types.clone()), span }
-                })
+            (BinOp::Add, Ty::Tuple(_), Ty::Tuple(_)) => self.tuple_of([l, r], 1, span),
+            (BinOp::Mul, Ty::Tuple(_), Ty::Int(_)) | (BinOp::Mul, Ty::Int(_), Ty::Tuple(_)) => {
+                self.repeated_tuple(l, r, span)
             }
             _ => self.refuse(op, op_span, &l, &r),
         }
+    }
+
+    /// The elements of some tuples, one behind the other, so many times.
+    fn tuple_of<const N: usize>(&mut self, tuples: [TExpr; N], times: usize, span: Span) -> TExpr {
+        self.scoped(|cx| {
+            let mut items = vec![];
+            for t in tuples.map(|t| cx.save("tuple", t)) {
+                let Ty::Tuple(types) = t.ty.clone() else { continue };
+                let field = |(i, ty)| TExpr { kind: TKind::Field(Box::new(t.clone()), i as u32), ty, span };
+                items.extend(types.into_iter().enumerate().map(field));
+            }
+            let items = vec![items; times].concat();
+            let ty = Ty::Tuple(items.iter().map(|i| i.ty.clone()).collect());
+            TExpr { kind: TKind::Tuple(items), ty, span }
+        })
+    }
+
+    /// `(x, y) * n` or `n * (x, y)`, whose type has `n` times as many elements.
+    fn repeated_tuple(&mut self, l: TExpr, r: TExpr, span: Span) -> TExpr {
+        const MOST: usize = 4096;
+        self.scoped(|cx| {
+            let (l, r) = (cx.save("left", l), cx.save("right", r));
+            let (tuple, times) = if matches!(l.ty, Ty::Tuple(_)) { (l, r) } else { (r, l) };
+            let have = if let Ty::Tuple(types) = &tuple.ty { types.len() } else { 0 };
+            let why = match times.ty.const_int() {
+                None => {
+                    "the type of a tuple says how many elements it has, and this is known when the program runs".into()
+                }
+                Some(n) => match usize::try_from(n.max(0)).ok().filter(|n| have.saturating_mul(*n) <= MOST) {
+                    Some(n) => return cx.tuple_of([tuple], n, span),
+                    None => format!("a tuple that is repeated has at most {MOST} elements"),
+                },
+            };
+            let d = Diagnostic::new(Code::E0213, times.span, why);
+            cx.fail(d.help("`[x] * n` makes a list of any length"))
+        })
     }
 
     fn refuse(&mut self, op: BinOp, op_span: Span, l: &TExpr, r: &TExpr) -> TExpr {

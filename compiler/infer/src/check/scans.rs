@@ -18,7 +18,7 @@ impl Cx<'_> {
         let mut given = given.into_iter().flatten();
         let (Some(f), Some(init), Some(xs)) = (given.next(), given.next(), given.next()) else { return error_at(span) };
         let mut init = self.carry(init);
-        let Some((row, n)) = self.leading(&xs) else { return error_at(span) };
+        let Some((row, n)) = self.leading("op.scan", &xs, 0) else { return error_at(span) };
         let turn = |carry: &Ty| {
             let value = |ty: &Ty| TExpr { kind: TKind::None, ty: ty.clone(), span };
             vec![value(carry), value(&row)]
@@ -137,51 +137,54 @@ impl Cx<'_> {
         }
     }
 
-    /// The type of one row of every tensor in a value, and the number of rows.
-    fn leading(&mut self, xs: &TExpr) -> Option<(Ty, Size)> {
-        let split = |t: &TensorType| t.sharding.axes(0).first().cloned();
-        if let Some((t, axis)) = layouts::tensors(&xs.ty).into_iter().find_map(|t| split(&t).map(|axis| (t, axis))) {
-            let text = format!("`op.scan` takes dim 0 row by row, and `{axis}` splits it");
+    /// The type of one row of every tensor in a value, and the number of rows along a dim.
+    pub(super) fn leading(&mut self, name: &str, xs: &TExpr, axis: i64) -> Option<(Ty, Size)> {
+        let at = |t: &TensorType| normal_axis(axis, t.rank());
+        let split = |t: &TensorType| at(t).and_then(|at| t.sharding.axes(at).first().cloned());
+        if let Some((t, mesh)) = layouts::tensors(&xs.ty).into_iter().find_map(|t| split(&t).map(|mesh| (t, mesh))) {
+            let dim = at(&t).unwrap_or(0);
+            let text = format!("`{name}` takes dim {dim} row by row, and `{mesh}` splits it");
             let d = Diagnostic::new(Code::E0406, xs.span, text).here(format!("this is `{}`", xs.ty));
             let d = match xs.ty {
-                Ty::Tensor(_) => with_ways(d, &t, 0, xs.span, &|_| true),
+                Ty::Tensor(_) => with_ways(d, &t, dim, xs.span, &|_| true),
                 _ => d.help(format!("split another dim of {t} with `dist.shard(x, spec)`, or none")),
             };
+            let d = if name == "op.map" { d.help("or all rows at once: `autodiff.vmap(f)(x)`") } else { d };
             self.report(d);
             return None;
         }
-        let block =
-            |t: &TensorType| t.sharding.owns().find(|(own, _)| *own == Own::Block(0)).map(|(_, axis)| axis.clone());
-        if let Some((t, axis)) = layouts::tensors(&xs.ty).into_iter().find_map(|t| block(&t).map(|axis| (t, axis))) {
-            let text = format!("`op.scan` goes from row to row, and each device of `{axis}` has a block of the rows");
+        let block = |t: &TensorType| {
+            let dim = at(t)?;
+            t.sharding.owns().find(|(own, _)| matches!(own, Own::Block(d) if *d == dim)).map(|(_, a)| a.clone())
+        };
+        if let Some((t, mesh)) = layouts::tensors(&xs.ty).into_iter().find_map(|t| block(&t).map(|mesh| (t, mesh))) {
+            let dim = at(&t).unwrap_or(0);
+            let text = format!("`{name}` goes from row to row, and each device of `{mesh}` has a block of the rows");
             let d = Diagnostic::new(Code::E0405, xs.span, text)
                 .here(t.to_string())
                 .note("what one block leaves over would have to come in with the next one, which is another device's");
             let wrap = |d: Diagnostic, text: String| d.help_about(&text, &[("x", xs.span)]);
-            let d = wrap(d, format!("have all rows: `dist.collective.all_gather({{x}}, axis=\"{axis}\", dim=0)`"));
-            let d = wrap(d, format!("or have each device go over its own alone: `dist.each({{x}}, axis=\"{axis}\")`"));
+            let all = format!("have all rows: `dist.collective.all_gather({{x}}, axis=\"{mesh}\", dim={dim})`");
+            let d = wrap(d, all);
+            let d = wrap(d, format!("or have each device go over its own alone: `dist.each({{x}}, axis=\"{mesh}\")`"));
             self.report(d.help("rows one by one, without a carry, are `autodiff.vmap(f)(x)`"));
             return None;
         }
         let mut n = None;
-        let row = rows_of(&xs.ty, &mut n);
-        match (row, n) {
+        match (part_of(&xs.ty, axis, &mut n), n) {
             (Some(row), Some(n)) => Some((row, n)),
             _ => {
                 if !xs.ty.holds_error() {
-                    let d = Diagnostic::new(
-                        Code::E0204,
-                        xs.span,
-                        format!("`op.scan` runs over the rows of tensors, and this is `{}`", xs.ty),
-                    );
-                    self.report(d);
+                    let dim = if axis == 0 { String::new() } else { format!(" along dim {axis}") };
+                    let text = format!("`{name}` runs over the rows of tensors{dim}, and this is `{}`", xs.ty);
+                    self.report(Diagnostic::new(Code::E0204, xs.span, text));
                 }
                 None
             }
         }
     }
 
-    fn same_carry(&mut self, expected: &Ty, found: &Ty, span: Span, what: &str) -> bool {
+    pub(super) fn same_carry(&mut self, expected: &Ty, found: &Ty, span: Span, what: &str) -> bool {
         match tessera_types::unify::assignable(&mut self.sizes, expected, found, span) {
             Ok(how) if how == tessera_types::unify::Coerce::None || how.is_check() => true,
             _ => {
@@ -241,11 +244,6 @@ fn has_numbers(carry: &Ty, back: &Ty) -> bool {
     }
 }
 
-/// The type of one row of every tensor in a value.
-fn rows_of(ty: &Ty, n: &mut Option<Size>) -> Option<Ty> {
-    part_of(ty, 0, n)
-}
-
 /// The type of one part of every tensor in a value along an axis, and the size of that.
 pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
     match ty {
@@ -267,13 +265,13 @@ pub fn part_of(ty: &Ty, axis: i64, n: &mut Option<Size>) -> Option<Ty> {
 }
 
 /// A dim counted from the front, of so many.
-fn normal_axis(axis: i64, rank: usize) -> Option<usize> {
+pub(super) fn normal_axis(axis: i64, rank: usize) -> Option<usize> {
     let at = if axis < 0 { axis.checked_add(rank as i64)? } else { axis };
     usize::try_from(at).ok().filter(|at| *at < rank)
 }
 
 /// The type of the results of all turns.
-fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
+pub(super) fn stacked(ty: &Ty, n: &Size) -> Option<Ty> {
     stacked_at(ty, 0, n, &Sharding::default())
 }
 

@@ -161,7 +161,12 @@ pub fn directives(s: &Schedule, dot: ValueId, machine: &Machine) -> Vec<Directiv
             _ => false,
         }
     });
-    let panels_min = if extent(n) <= lanes as u64 { PANELS_FEW } else { PANELS_MIN };
+    let panels_min = match direct_right {
+        // Nothing is packed that many rows would share.
+        true => 1,
+        false if extent(n) <= lanes as u64 => PANELS_FEW,
+        false => PANELS_MIN,
+    };
     let rows_block = match unit {
         true => UNIT_PANELS * rows as u64,
         false => (machine.l2_bytes / 2 / (block.max(1) * bytes as u64)).max(panels_min * rows as u64),

@@ -253,7 +253,7 @@ impl Reader<'_> {
                     _ => TKind::Fori { inst, callee, low: next()?, high: next()?, init: next()? },
                 }
             }
-            "choice" | "while_loop" => {
+            "choice" | "while_loop" | "map" | "associative_scan" => {
                 let Some(flow) = Flow::ALL.into_iter().find(|f| f.name() == name) else { return Err(missing()) };
                 let (of, closed) = (texts(op, "of")?, op.ints("closed")?);
                 let mut functions = vec![];
