@@ -317,6 +317,7 @@ pub const LIBRARY: &[&str] = &[
     "data",
     "metrics",
     "stats",
+    "ragged",
     "init",
     "plot",
     "tokens",

@@ -8,6 +8,7 @@ pub const FILES: &[(&str, &str, &str)] = &[
     ("data", "std/data.tsr", include_str!("../../../std/data.tsr")),
     ("metrics", "std/metrics.tsr", include_str!("../../../std/metrics.tsr")),
     ("stats", "std/stats.tsr", include_str!("../../../std/stats.tsr")),
+    ("ragged", "std/ragged.tsr", include_str!("../../../std/ragged.tsr")),
     ("init", "std/init.tsr", include_str!("../../../std/init.tsr")),
     ("plot", "std/plot.tsr", include_str!("../../../std/plot.tsr")),
     ("tokens", "std/tokens.tsr", include_str!("../../../std/tokens.tsr")),
