@@ -14,6 +14,7 @@ pub mod budget;
 pub mod ir;
 pub mod text;
 pub mod walk;
+pub mod assertions;
 pub mod live;
 pub mod renumber;
 pub mod verify;

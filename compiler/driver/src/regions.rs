@@ -78,6 +78,9 @@ pub struct Executor {
     profiler: Option<Box<Profiler>>,
 }
 
+/// E0705: an assertion of tensor code, which has its words in the program.
+const ASSERTION: u16 = 705;
+
 /// Lines of what was measured of a function.
 pub type Profiler = dyn Fn(&Measured) -> Vec<String>;
 
@@ -355,7 +358,12 @@ impl Executor {
         Ok(out)
     }
 
-    fn fault(&self, fault: Fault, at: Span, span: u32) -> RunError {
+    fn fault(&self, mut fault: Fault, at: Span, span: u32) -> RunError {
+        if fault.code == ASSERTION
+            && let Some(said) = self.units.iter().rev().find_map(|u| u.program.said_by_assertion(at))
+        {
+            fault.message = said;
+        }
         let code = Code::parse(&format!("E{:04}", fault.code)).unwrap_or(Code::E0999);
         let call = self.span_of(span);
         let mut d = Diagnostic::new(code, if at.is_none() { call } else { at }, fault.message);

@@ -3,6 +3,7 @@
 use crate::machine::{End, Machine, R};
 use crate::value::{Leaf, Value};
 use std::rc::Rc;
+use tessera_abi::check::Check;
 use tessera_base::{Code, Diagnostic, Span};
 use tessera_core::ir::*;
 use tessera_core::region::{Region, RegionParam};
@@ -167,7 +168,15 @@ impl Machine<'_> {
     fn stopped(&self, s: Stopped, span: Span) -> Box<End> {
         let at = if s.span.is_none() { span } else { s.span };
         match s.error.refused {
-            Some(r) => self.fault(refused(r.check, r.operands), at),
+            Some(r) => {
+                let mut fault = refused(r.check, r.operands);
+                if r.check == Check::Holds
+                    && let Some(said) = self.program.said_by_assertion(at)
+                {
+                    fault.message = said;
+                }
+                self.fault(fault, at)
+            }
             None => self.fault(Fault::new(s.error.code, s.error.message), at),
         }
     }

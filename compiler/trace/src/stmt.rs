@@ -5,8 +5,12 @@ use super::roll::Turns;
 use super::scalar::Known;
 use super::value::{Scalar, Value};
 use super::{R, Tracer};
-use tessera_base::{Code, Span};
+use tessera_abi::check::Check;
+use tessera_base::{Code, DType, Span};
 use tessera_core::ir::*;
+use tessera_ir::graph::NodeId;
+use tessera_ops::prim::Prim;
+use tessera_ops::surface::{Build, Id, expand};
 
 /// Where control goes after a statement.
 pub enum Flow {
@@ -223,9 +227,13 @@ impl Tracer<'_> {
     fn assert(&mut self, test: &TExpr, message: Option<&TExpr>, span: Span) -> R<()> {
         let truth = self.truth(test)?;
         if let Scalar::Node(..) = truth {
-            let mut d = self.error(Code::E0301, span, "a graph function cannot assert on the elements of a tensor");
-            d.notes.push("its tensors are computed after it is compiled".into());
-            return Err(d);
+            // What it says is found by its place, if it fails.
+            let holds = Id(self.scalar_node(&truth, span).0);
+            let mut b = self.adder("assert", span);
+            let holds = expand::cast(&mut b, holds, DType::I64);
+            let check = b.push(Prim::Check(Check::Holds), &[holds, holds], vec![], DType::I64);
+            self.level().checks.push(NodeId(check.0));
+            return Ok(());
         }
         if self.known(&truth, "this assertion", test.span)? == Known::Bool(true) {
             return Ok(());

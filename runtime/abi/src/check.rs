@@ -23,6 +23,8 @@ pub enum Check {
     Value,
     // Of one int; the second operand is the first again.
     Neg,
+    /// An assertion: the operand is 1 where it holds, else 0.
+    Holds,
     // Of two floats.
     /// `/` of two ints, which are floats by then.
     IntTrueDiv,
@@ -45,7 +47,7 @@ pub enum Check {
 }
 
 /// All checks with the names that texts of graphs have for them.
-const NAMES: [(Check, &str); 29] = [
+const NAMES: [(Check, &str); 30] = [
     (Check::Add, "add"),
     (Check::Sub, "sub"),
     (Check::Mul, "mul"),
@@ -59,6 +61,7 @@ const NAMES: [(Check, &str); 29] = [
     (Check::Steps, "steps"),
     (Check::Value, "value"),
     (Check::Neg, "neg"),
+    (Check::Holds, "holds"),
     (Check::IntTrueDiv, "int_true_div"),
     (Check::FloatFloorDiv, "float_floor_div"),
     (Check::FloatMod, "float_mod"),
@@ -96,7 +99,10 @@ impl Check {
     /// Whether its operands are ints; otherwise they are floats.
     pub fn of_ints(self) -> bool {
         use Check::*;
-        matches!(self, Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Range | Steps | Value | Neg)
+        matches!(
+            self,
+            Add | Sub | Mul | FloorDiv | Mod | Pow | Shl | Shr | Position | Range | Steps | Value | Neg | Holds
+        )
     }
 
     /// Whether the operation has a value.
@@ -121,6 +127,7 @@ impl Check {
             Check::Position => -b <= a && a < b,
             Check::Range => range_refused(a, b).is_none(),
             Check::Steps => a == 0,
+            Check::Holds => a != 0,
             Check::Value => narrow(b).1 <= a && a <= b,
             _ => a != i64::MIN,
         }

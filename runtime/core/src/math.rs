@@ -52,6 +52,7 @@ pub fn refused(check: Check, operands: [u64; 2]) -> Fault {
         Check::Range => Fault::new(711, check::range_refused(a, b).unwrap_or_default()),
         Check::Steps => Fault::new(711, format!("the loop goes on after `max_steps` = {b} steps"))
             .note("allow more steps, or let the condition say how many there are at most"),
+        Check::Holds => Fault::new(705, "assertion failed"),
         Check::Value => {
             let (name, least) = check::narrow(b);
             Fault::new(711, format!("{a} is not a value of {name}, whose values are {least} to {b}"))

@@ -78,7 +78,11 @@ fn guard(g: &mut Graph, mut node: Node, flag: Id) -> Node {
     match node.prim.clone() {
         Prim::Check(check) => {
             let [a, b] = [node.operands[0], node.operands[1]];
-            let (first, second) = if check.of_ints() { (0.0, 1.0) } else { (1.0, 1.0) };
+            let (first, second) = match check {
+                Check::Holds => (1.0, 1.0),
+                _ if check.of_ints() => (0.0, 1.0),
+                _ => (1.0, 1.0),
+            };
             node.operands[0] = chosen(g, &node, flag, a, first);
             // What these hold against says itself what it is.
             if !matches!(check, Check::Value | Check::Steps) {

@@ -138,19 +138,3 @@ fn computed(parts: &mut [FormatPart]) -> impl Iterator<Item = &mut TExpr> {
         FormatPart::Value { value, spec, .. } => Some(value).into_iter().chain(spec.as_mut()),
     })
 }
-
-/// A text that is known before the program runs: written out, or with ints of the call in it.
-pub fn known_text(e: &TExpr) -> Option<String> {
-    let part = |part: &FormatPart| match part {
-        FormatPart::Text(text) => Some(text.to_string()),
-        FormatPart::Value { value, repr: false, spec: None } => {
-            value.ty.const_int().map(|n| n.to_string()).or_else(|| known_text(value))
-        }
-        FormatPart::Value { .. } => None,
-    };
-    match &e.kind {
-        TKind::Str(text) => Some(text.to_string()),
-        TKind::Format(parts) => parts.iter().map(part).collect(),
-        _ => None,
-    }
-}
