@@ -16,6 +16,8 @@ use tessera_ops::prim::{Order, Prim, Steps};
 const KEYS_MAX: u64 = 1 << 18;
 /// Steps of the first product and columns of the second at most: neither is divided.
 const FEATURES_MAX: u64 = 1024;
+/// Plain steps on positions that a strip computes for each of its elements instead of reading what they give.
+const POSITION_STEPS_MAX: usize = 16;
 
 /// What a node is for the pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,8 @@ enum Space {
     Rows,
     /// One element for each row.
     PerRow,
+    /// What is repeated over the strip, as the mask of all heads is.
+    Repeated,
     /// What is read as an operand: views and cheap steps.
     Operand,
 }
@@ -78,7 +82,7 @@ impl Fuser<'_> {
         let mut todo = vec![(root, Space::Columns)];
         while let Some((id, space)) = todo.pop() {
             // What a row is, only the second product tells.
-            if space != Space::Columns && space != Space::Operand && found.second.is_none() {
+            if matches!(space, Space::Rows | Space::PerRow) && found.second.is_none() {
                 later.push((id, space));
             } else {
                 self.strip_member(&mut found, root, id, space, &mut todo)?;
@@ -123,6 +127,7 @@ impl Fuser<'_> {
                 todo.extend(all(Space::PerRow))
             }
             (Prim::Broadcast { .. } | Prim::Reshape, Space::PerRow) => todo.extend(all(Space::PerRow)),
+            (Prim::Broadcast { .. }, Space::Rows) | (_, Space::Repeated) => todo.extend(all(Space::Repeated)),
             (Prim::Reduce { .. }, Space::PerRow) => {
                 found.reduces = true;
                 todo.extend(all(Space::Rows));
@@ -139,6 +144,7 @@ impl Fuser<'_> {
         match (self.role(id), space) {
             (Role::View, _) => true,
             (Role::Element, Space::Operand) => self.is_cheap(id),
+            (Role::Element, Space::Repeated) => self.is_cheap(id) || self.is_of_positions(id),
             (Role::Element, _) if !row(&n.prim).flags().step => false,
             (Role::Element | Role::Dot, Space::Columns) => n.ty.shape == self.g.ty(root).shape,
             (Role::Element | Role::Dot, Space::Rows) => Some(&n.ty.shape) == strip,
@@ -160,10 +166,41 @@ impl Fuser<'_> {
         dims.iter().zip(from).all(|(d, s)| (*d != last || *s == 1) && (*s == n.ty.shape[*d] || *d == last))
     }
 
+    /// Whether a node is a few plain steps on positions and numbers, as the masks of sliding windows are: a strip computes
+    /// them again in less time than it takes to read them.
+    fn is_of_positions(&self, id: NodeId) -> bool {
+        let (mut todo, mut steps) = (vec![id], BTreeSet::new());
+        while let Some(id) = todo.pop() {
+            let n = self.g.node(id);
+            match self.role(id) {
+                Role::View => todo.extend(&n.operands),
+                Role::Element if row(&n.prim).flags().step && row(&n.prim).flags().cheap => {
+                    if steps.insert(id) {
+                        todo.extend(&n.operands);
+                    }
+                }
+                _ if self.is_scalar_input(id) => {}
+                _ => return false,
+            }
+            if steps.len() > POSITION_STEPS_MAX {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What a strip may compute although others read it, too.
+    fn is_free(&self, id: NodeId) -> bool {
+        match self.role(id) {
+            Role::View => true,
+            Role::Element => self.is_cheap(id) || self.is_of_positions(id),
+            _ => false,
+        }
+    }
+
     /// What others need of a strip besides its root: values of rows, in their order.
     pub(super) fn values_of_rows(&self, root: NodeId, members: &BTreeSet<NodeId>) -> Vec<NodeId> {
-        let free = |id: NodeId| self.role(id) == Role::View || self.role(id) == Role::Element && self.is_cheap(id);
-        let needed = |id: &NodeId| *id != root && !free(*id) && !self.is_read_inside(*id, root, members);
+        let needed = |id: &NodeId| *id != root && !self.is_free(*id) && !self.is_read_inside(*id, root, members);
         members.iter().copied().filter(needed).collect()
     }
 
@@ -216,7 +253,7 @@ impl Fuser<'_> {
         let types = vectors && accum == other && matches!(accum, DType::F32 | DType::F64) && *steps != Steps::From;
         let policy = self.g.node(root).policy;
         let inside = |id: &NodeId| {
-            let free = self.role(*id) == Role::View || self.role(*id) == Role::Element && self.is_cheap(*id);
+            let free = self.is_free(*id);
             let alone = self.is_read_inside(*id, root, members);
             self.g.node(*id).policy == policy
                 && (*id == root || free || alone || self.leaves(*id, root, strip, members))
