@@ -5,6 +5,7 @@
 //! recognised by what it does, not by how it came about: any elementwise steps, masks, biases,
 //! norms instead of softmax.
 
+use super::positions::of_positions;
 use super::{Fuser, MEMBERS_MAX, Role};
 use std::collections::BTreeSet;
 use tessera_base::DType;
@@ -16,8 +17,6 @@ use tessera_ops::prim::{Order, Prim, Steps};
 const KEYS_MAX: u64 = 1 << 18;
 /// Steps of the first product and columns of the second at most: neither is divided.
 const FEATURES_MAX: u64 = 1024;
-/// Plain steps on positions that a strip computes for each of its elements instead of reading what they give.
-const POSITION_STEPS_MAX: usize = 16;
 
 /// What a node is for the pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -166,27 +165,8 @@ impl Fuser<'_> {
         dims.iter().zip(from).all(|(d, s)| (*d != last || *s == 1) && (*s == n.ty.shape[*d] || *d == last))
     }
 
-    /// Whether a node is a few plain steps on positions and numbers, as the masks of sliding windows are: a strip computes
-    /// them again in less time than it takes to read them.
     fn is_of_positions(&self, id: NodeId) -> bool {
-        let (mut todo, mut steps) = (vec![id], BTreeSet::new());
-        while let Some(id) = todo.pop() {
-            let n = self.g.node(id);
-            match self.role(id) {
-                Role::View => todo.extend(&n.operands),
-                Role::Element if row(&n.prim).flags().step && row(&n.prim).flags().cheap => {
-                    if steps.insert(id) {
-                        todo.extend(&n.operands);
-                    }
-                }
-                _ if self.is_scalar_input(id) => {}
-                _ => return false,
-            }
-            if steps.len() > POSITION_STEPS_MAX {
-                return false;
-            }
-        }
-        true
+        of_positions(self.g, id, &|n| self.role(n), &|n| self.is_scalar_input(n))
     }
 
     /// What a strip may compute although others read it, too.
