@@ -158,7 +158,7 @@ fn an_autoencoder_a_vision_transformer_and_a_diffusion_learn() {
     let drawn = picture("vae.png");
     let out = ran("examples/vae.tsr", "--epochs 2 --batch 32 --width 32", &["--data", &path, "--out", &drawn]);
     let nats = numbers(&out, "test ");
-    assert!(nats.len() == 4 && nats[3] < nats[2] && nats[2] < 0.9 * nats[1], "{out}");
+    assert!(nats.len() == 3 && nats[2] < nats[1] && nats[1] < 0.9 * nats[0], "{out}");
     assert!(dir.path().join("vae.png").exists());
     let out = ran("examples/vit.tsr", "--epochs 3 --batch 32 --width 16 --blocks 1", &["--data", &path]);
     let (losses, score) = (numbers(&out, "loss "), numbers(&out, "test "));
@@ -177,7 +177,7 @@ fn a_recurrent_network_learns_to_write() {
     let lines = ["to be or not to be", "that is the question", "whether it is nobler"];
     let text: String = (0..300).map(|i| lines[(i * i + i / 7) % 3].to_owned() + "\n").collect();
     std::fs::write(dir.path().join("text.txt"), text).unwrap_or_else(|e| panic!("{e}"));
-    let options = "--steps 40 --batch 4 --context 16 --width 32 --letters 40 --text";
+    let options = "--steps 160 --batch 8 --context 16 --width 32 --letters 40 --text";
     let out = ran("examples/lstm.tsr", options, &[&format!("{path}/text.txt")]);
     let held_out = numbers(&out, "held out ");
     assert!(held_out.len() == 5 && held_out[4] < 0.9 * held_out[0], "{out}");
