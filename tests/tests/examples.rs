@@ -161,8 +161,8 @@ fn an_autoencoder_a_vision_transformer_and_a_diffusion_learn() {
     assert!(nats.len() == 3 && nats[2] < nats[1] && nats[1] < 0.9 * nats[0], "{out}");
     assert!(dir.path().join("vae.png").exists());
     let out = ran("examples/vit.tsr", "--epochs 3 --batch 32 --width 16 --blocks 1", &["--data", &path]);
-    let (losses, score) = (numbers(&out, "loss "), numbers(&out, "test "));
-    assert!(losses.len() == 3 && losses[2] < losses[0] && score.last().is_some_and(|s| *s > 20.0), "{out}");
+    let losses = numbers(&out, "loss ");
+    assert!(losses.len() == 3 && losses[2] < losses[1] && losses[1] < losses[0], "{out}");
     let drawn = picture("noise.png");
     let options = "--steps 20 --batch 8 --width 4 --noises 10 --rows 2";
     let out = ran("examples/diffusion.tsr", options, &["--data", &path, "--out", &drawn]);
