@@ -367,7 +367,8 @@ impl<'b> Call<'b> {
         let (d, t) = (d.clamp(1, 33), t.max(1));
         let e = self.any_size().min(17);
         let [q, k, v] = [[2, s, d], [2, t, d], [2, t, e]].map(|shape| self.tensor(&shape));
-        vec![q, k, v, Arg::Bool(self.b.random.once_in(2))]
+        let softcap = if self.b.random.once_in(4) { Arg::Float(2.0) } else { Arg::None };
+        vec![q, k, v, Arg::Bool(self.b.random.once_in(2)), Arg::None, Arg::None, softcap]
     }
 
     fn einsum(&mut self) -> Vec<Arg> {

@@ -115,17 +115,17 @@ fn idx(path: &std::path::Path, shape: &[u32], bytes: &[u8]) {
     std::fs::write(path, file).unwrap_or_else(|e| panic!("{e}"));
 }
 
-#[test]
-fn a_small_convolutional_network_learns() {
+/// A folder with files as those of MNIST, in which an image of a class is bright where `lit(class, row, column)` says, on a
+/// noisy ground.
+fn images(lit: impl Fn(u32, u32, u32) -> bool) -> (tempfile::TempDir, String) {
     let (dir, path) = folder();
-    // Class c is a bright bar at its own height, on a noisy ground.
     for (name, count) in [("train", 640u32), ("t10k", 100)] {
         let (mut images, mut labels, mut noise) = (vec![], vec![], 12345u32);
         for i in 0..count {
             let class = i * 7 % 10;
             for pixel in 0..784 {
                 noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let lit = pixel / 28 / 2 == class + 2;
+                let lit = lit(class, pixel / 28, pixel % 28);
                 images.push((noise >> 26) as u8 + if lit { 180 } else { 0 });
             }
             labels.push(class as u8);
@@ -133,6 +133,92 @@ fn a_small_convolutional_network_learns() {
         idx(&dir.path().join(format!("{name}-images-idx3-ubyte")), &[count, 28, 28], &images);
         idx(&dir.path().join(format!("{name}-labels-idx1-ubyte")), &[count], &labels);
     }
+    (dir, path)
+}
+
+/// What a program prints with one thread, which is what it prints with three.
+fn on_any_threads(args: &[&str]) -> String {
+    let with = |threads: &str| output(&[&["run", "--threads", threads], args].concat());
+    let one = with("1");
+    assert_eq!(one, with("3"), "{args:?}");
+    one
+}
+
+/// The same with options in a text.
+fn ran(example: &str, options: &str, more: &[&str]) -> String {
+    let args: Vec<&str> = [example].into_iter().chain(options.split_whitespace()).chain(more.iter().copied()).collect();
+    on_any_threads(&args)
+}
+
+#[test]
+fn an_autoencoder_a_vision_transformer_and_a_diffusion_learn() {
+    // Two columns of five places, further apart than images are moved.
+    let (dir, path) = images(|class, y, x| (y / 5, x / 13) == (class % 5, class / 5));
+    let picture = |name: &str| dir.path().join(name).display().to_string();
+    let drawn = picture("vae.png");
+    let out = ran("examples/vae.tsr", "--epochs 2 --batch 32 --width 32", &["--data", &path, "--out", &drawn]);
+    let nats = numbers(&out, "test ");
+    assert!(nats.len() == 3 && nats[2] < nats[1] && nats[1] < 0.9 * nats[0], "{out}");
+    assert!(dir.path().join("vae.png").exists());
+    let out = ran("examples/vit.tsr", "--epochs 3 --batch 32 --width 16 --blocks 1", &["--data", &path]);
+    let losses = numbers(&out, "loss ");
+    assert!(losses.len() == 3 && losses[2] < losses[1] && losses[1] < losses[0], "{out}");
+    let drawn = picture("noise.png");
+    let options = "--steps 20 --batch 8 --width 4 --noises 10 --rows 2";
+    let out = ran("examples/diffusion.tsr", options, &["--data", &path, "--out", &drawn]);
+    let errors = numbers(&out, "  test ");
+    assert!(errors.len() == 6 && errors[5] < errors[0], "{out}");
+    assert!(dir.path().join("noise.png").exists());
+}
+
+#[test]
+fn a_recurrent_network_learns_to_write() {
+    let (dir, path) = folder();
+    let lines = ["to be or not to be", "that is the question", "whether it is nobler"];
+    let text: String = (0..300).map(|i| lines[(i * i + i / 7) % 3].to_owned() + "\n").collect();
+    std::fs::write(dir.path().join("text.txt"), text).unwrap_or_else(|e| panic!("{e}"));
+    let options = "--steps 160 --batch 8 --context 16 --width 32 --letters 40 --text";
+    let out = ran("examples/lstm.tsr", options, &[&format!("{path}/text.txt")]);
+    let held_out = numbers(&out, "held out ");
+    assert!(held_out.len() == 5 && held_out[4] < 0.9 * held_out[0], "{out}");
+}
+
+#[test]
+fn a_residual_network_learns_to_see() {
+    let out = ran("examples/resnet.tsr", "--images 320 --tests 100 --epochs 3 --batch 32 --width 4", &[]);
+    let losses = numbers(&out, "loss ");
+    assert!(losses.len() == 3 && losses[2] < losses[0], "{out}");
+}
+
+#[test]
+fn adapters_beside_a_published_model_learn() {
+    let Some(folder) = fetched("minilm") else { return };
+    let folder = folder.display().to_string();
+    let out = ran("examples/lora.tsr", "--steps 4 --rank 2 --batch 8 --data", &[&folder]);
+    assert!(out.contains("22,565,376 stay as they are") && numbers(&out, "about ")[0] > 60.0, "{out}");
+}
+
+#[test]
+fn a_conversation_goes_on_from_what_was_said() {
+    let Some(folder) = fetched("smollm2") else { return };
+    let file = folder.join("model.gguf").display().to_string();
+    let said = |threads: &str, input: &str| {
+        let args =
+            ["run", "--threads", threads, "examples/chat.tsr", "--temperature", "0", "--most", "40", "--file", &file];
+        let r = run_in(&root(), &args, input).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(r.code, 0, "{}{}", r.out, r.err);
+        r.out
+    };
+    let two = "What is the capital of France?\nAnd of Italy?\n";
+    let out = said("1", two);
+    assert!(out.contains("Paris") && out.contains("Rome"), "{out}");
+    assert_eq!(out, said("3", two));
+}
+
+#[test]
+fn a_small_convolutional_network_learns() {
+    // Class c is a bright bar at its own height.
+    let (_dir, path) = images(|class, y, _| y / 2 == class + 2);
     let out = output(&["run", "examples/convnet.tsr", "--data", &path, "--epochs", "2", "--batch", "32"]);
     let test = numbers(&out, "test ");
     assert!(test.last().is_some_and(|&percent| percent >= 95.0), "{out}");

@@ -313,6 +313,23 @@ fn the_standard_input_is_a_file() {
 }
 
 #[test]
+fn lines_of_the_standard_input_come_one_by_one() {
+    let dir = temp();
+    let source = "line = sys.read_line(\"? \")\nwhile line != \"\":\n    print(len(line), line.strip())\n    \
+                  line = sys.read_line(\"? \")\nprint(sys.read_line() == \"\")\n";
+    write(&dir.path().join("main.tsr"), source);
+    let r = run_in(dir.path(), &["run", "main.tsr"], "one\n\nthree").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*r.out), (0, "? 4 one\n? 1 \n? 5 three\n? True\n"), "{}", r.err);
+    // What follows a line stays for who reads it next.
+    write(
+        &dir.path().join("main.tsr"),
+        "first = sys.read_line()\nprint(first.strip(), io.read_lines(\"/dev/stdin\"))\n",
+    );
+    let r = run_in(dir.path(), &["run", "main.tsr"], "one\ntwo\nthree\n").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*r.out), (0, "one ['two', 'three']\n"), "{}", r.err);
+}
+
+#[test]
 fn a_stream_goes_on_where_it_was_saved() {
     let dir = temp();
     let begin = "from std import data\nfor i in range(3):\n    io.write_npy(f\"part{i}.npy\", op.arange(i * 10, i * 10 + 7))\n\

@@ -49,7 +49,8 @@ fn operator(seed: u64, sizes: &Sizes, dtype: DType, causal: bool, mask: Mask) ->
         Mask::Float => Arg::Tensor(input(&mut b, &[sizes.heads[0], 1, t], dtype, Fill::Small)),
     };
     let scale = if b.random.once_in(2) { Arg::None } else { Arg::Float(0.3) };
-    let args = [Arg::Tensor(q), Arg::Tensor(k), Arg::Tensor(v), Arg::Bool(causal), mask, scale];
+    let softcap = if b.random.once_in(3) { Arg::Float(1.5) } else { Arg::None };
+    let args = [Arg::Tensor(q), Arg::Tensor(k), Arg::Tensor(v), Arg::Bool(causal), mask, scale, softcap];
     let out = call(&mut b, "attention", &args);
     finish(b, out, format!("attention_{dtype}_{s}_{t}_{d}_{e}"))
 }

@@ -338,6 +338,11 @@ fn operators() -> Vec<(&'static str, Vec<A>)> {
         ("attention", vec![t(&[2, 3, 4]), t(&[2, 5, 4]), t(&[2, 5, 3])]),
         ("attention", vec![t(&[4, 4, 2]), t(&[2, 4, 2]), t(&[2, 4, 2]), yes()]),
         ("attention", vec![t(&[3, 2]), t(&[3, 2]), t(&[3, 2]), A::S(Arg::Bool(false)), t(&[3, 3])]),
+        ("attention", vec![t(&[2, 4, 3]), t(&[2, 4, 3]), t(&[2, 4, 3]), yes(), none(), none(), A::S(Arg::Float(0.5))]),
+        (
+            "attention",
+            vec![t(&[3, 2]), t(&[3, 2]), t(&[3, 2]), A::S(Arg::Bool(false)), t(&[3, 3]), none(), A::S(Arg::Float(1.5))],
+        ),
         ("fft", vec![A::C(vec![2, 6], DType::F32)]),
         ("ifft", vec![A::Z(vec![7])]),
         ("rfft", vec![A::C(vec![3, 8], DType::F32)]),

@@ -10,6 +10,7 @@
 
 mod dims;
 mod multi_output;
+mod positions;
 mod attention;
 mod unfused;
 

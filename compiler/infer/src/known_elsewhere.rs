@@ -47,7 +47,8 @@ pub fn name(name: &str) -> Option<&'static str> {
         "linalg" => "it is a module of the library: `import std.linalg as linalg`",
         "plt" => "figures are in `std.plot`",
         "type" => "types are known before the program runs: use `isinstance`, or `:type` at the prompt",
-        "input" | "open" => "files are read with `io.read_text(path)`, arguments are in `sys.args`",
+        "input" => "`sys.read_line(prompt)` gives a line with its end, and an empty text where no more comes",
+        "open" => "files are read with `io.read_text(path)`, arguments are in `sys.args`",
         "jit" | "compile" => "not needed: every program is compiled, whole and before it runs",
         "self" | "super" | "object" => "there are no methods: functions take structs as parameters",
         "staticmethod" | "classmethod" | "property" => {

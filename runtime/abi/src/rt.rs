@@ -339,6 +339,8 @@ rt_table! {
     progress(i, i, p) u;
     /// An environment variable, or the default.
     env_get(p, p) p;
+    /// A line of the standard input, given what is shown before.
+    read_line(p) p fails y;
 
     // Profiles of functions.
     /// Runs before, and measured runs.

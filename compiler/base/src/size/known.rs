@@ -29,7 +29,8 @@ impl Size {
     pub fn in_terms_of(&self, sizes: &[(&Size, SizeVar)], told: &dyn Fn(&SizeVar) -> bool) -> Option<(Size, i64)> {
         let own = |v: &SizeVar| told(v) || sizes.iter().any(|(_, var)| var == v);
         let (mut rest, mut by) = (self.in_told_inside(sizes, told), 1i64);
-        let mut equations: Vec<Size> = sizes.iter().map(|(size, var)| size.sub(&Size::var(var.clone()))).collect();
+        let mut equations: Vec<Size> =
+            sizes.iter().map(|(size, var)| size.with_named_parts(sizes).sub(&Size::var(var.clone()))).collect();
         while rest.vars().iter().any(|v| !own(v)) {
             let at = equations.iter().position(|e| e.open_term(&own).is_some())?;
             let equation = equations.remove(at);
@@ -40,6 +41,21 @@ impl Size {
             equations = equations.iter().filter_map(|e| Some(e.replaced((&monomial, c), &other)?.0)).collect();
         }
         Some((rest, by)).filter(|(size, _)| !size.overflowed())
+    }
+
+    /// The size, where other sizes that it is made of have their names: `n // 4 * m` where `n` is named `a` is `a // 4 * m`,
+    /// as it is in a size whose parts are told.
+    fn with_named_parts(&self, sizes: &[(&Size, SizeVar)]) -> Size {
+        let named = |s: &Size| {
+            sizes.iter().find(|(size, _)| *size == s && *size != self).map(|(_, var)| Size::var(var.clone()))
+        };
+        self.replace_atoms(&mut |atom| {
+            let size = Size::atom(atom.clone());
+            named(&size).unwrap_or_else(|| match atom {
+                Atom::Var(_) => size,
+                _ => atom.with_parts(&mut |s| named(s).unwrap_or_else(|| s.with_named_parts(sizes))).form(),
+            })
+        })
     }
 
     /// The size, where the operands of its divisions, minima and maxima are in terms of what is told.

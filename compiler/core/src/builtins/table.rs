@@ -137,6 +137,8 @@ host_functions! {
         "Ends the program with an exit code.";
     sys_env "sys.env" (name: Str, default: Str = S("")) Str, Acts, Direct(env_get), Never("it looks at the world outside"),
         "An environment variable.";
+    sys_read_line "sys.read_line" (prompt: Str = S("")) Str, Acts, Direct(read_line), Never("it looks at the world outside"),
+        "Shows the prompt and gives the next line of the standard input with its end, as Python's `sys.stdin.readline`; empty where no more comes.";
     sys_progress "sys.progress" (current: Int, total: Int, text: Str = S("")) None, Acts, Direct(progress), Never("it shows progress"),
         "Shows how far a loop is, with the time that is left: on a line of a terminal, which is written over, or as a bar in a notebook; nothing elsewhere. It draws ten times a second at most.";
 

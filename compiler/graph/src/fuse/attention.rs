@@ -5,6 +5,7 @@
 //! recognised by what it does, not by how it came about: any elementwise steps, masks, biases,
 //! norms instead of softmax.
 
+use super::positions::of_positions;
 use super::{Fuser, MEMBERS_MAX, Role};
 use std::collections::BTreeSet;
 use tessera_base::DType;
@@ -26,6 +27,8 @@ enum Space {
     Rows,
     /// One element for each row.
     PerRow,
+    /// What is repeated over the strip, as the mask of all heads is.
+    Repeated,
     /// What is read as an operand: views and cheap steps.
     Operand,
 }
@@ -78,7 +81,7 @@ impl Fuser<'_> {
         let mut todo = vec![(root, Space::Columns)];
         while let Some((id, space)) = todo.pop() {
             // What a row is, only the second product tells.
-            if space != Space::Columns && space != Space::Operand && found.second.is_none() {
+            if matches!(space, Space::Rows | Space::PerRow) && found.second.is_none() {
                 later.push((id, space));
             } else {
                 self.strip_member(&mut found, root, id, space, &mut todo)?;
@@ -123,6 +126,7 @@ impl Fuser<'_> {
                 todo.extend(all(Space::PerRow))
             }
             (Prim::Broadcast { .. } | Prim::Reshape, Space::PerRow) => todo.extend(all(Space::PerRow)),
+            (Prim::Broadcast { .. }, Space::Rows) | (_, Space::Repeated) => todo.extend(all(Space::Repeated)),
             (Prim::Reduce { .. }, Space::PerRow) => {
                 found.reduces = true;
                 todo.extend(all(Space::Rows));
@@ -139,6 +143,7 @@ impl Fuser<'_> {
         match (self.role(id), space) {
             (Role::View, _) => true,
             (Role::Element, Space::Operand) => self.is_cheap(id),
+            (Role::Element, Space::Repeated) => self.is_cheap(id) || self.is_of_positions(id),
             (Role::Element, _) if !row(&n.prim).flags().step => false,
             (Role::Element | Role::Dot, Space::Columns) => n.ty.shape == self.g.ty(root).shape,
             (Role::Element | Role::Dot, Space::Rows) => Some(&n.ty.shape) == strip,
@@ -160,10 +165,22 @@ impl Fuser<'_> {
         dims.iter().zip(from).all(|(d, s)| (*d != last || *s == 1) && (*s == n.ty.shape[*d] || *d == last))
     }
 
+    fn is_of_positions(&self, id: NodeId) -> bool {
+        of_positions(self.g, id, &|n| self.role(n), &|n| self.is_scalar_input(n))
+    }
+
+    /// What a strip may compute although others read it, too.
+    fn is_free(&self, id: NodeId) -> bool {
+        match self.role(id) {
+            Role::View => true,
+            Role::Element => self.is_cheap(id) || self.is_of_positions(id),
+            _ => false,
+        }
+    }
+
     /// What others need of a strip besides its root: values of rows, in their order.
     pub(super) fn values_of_rows(&self, root: NodeId, members: &BTreeSet<NodeId>) -> Vec<NodeId> {
-        let free = |id: NodeId| self.role(id) == Role::View || self.role(id) == Role::Element && self.is_cheap(id);
-        let needed = |id: &NodeId| *id != root && !free(*id) && !self.is_read_inside(*id, root, members);
+        let needed = |id: &NodeId| *id != root && !self.is_free(*id) && !self.is_read_inside(*id, root, members);
         members.iter().copied().filter(needed).collect()
     }
 
@@ -216,7 +233,7 @@ impl Fuser<'_> {
         let types = vectors && accum == other && matches!(accum, DType::F32 | DType::F64) && *steps != Steps::From;
         let policy = self.g.node(root).policy;
         let inside = |id: &NodeId| {
-            let free = self.role(*id) == Role::View || self.role(*id) == Role::Element && self.is_cheap(*id);
+            let free = self.is_free(*id);
             let alone = self.is_read_inside(*id, root, members);
             self.g.node(*id).policy == policy
                 && (*id == root || free || alone || self.leaves(*id, root, strip, members))

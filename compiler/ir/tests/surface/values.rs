@@ -412,6 +412,17 @@ fn random_numbers() {
 
 /// Scores of every query and key, their exponentials, and the mean of the values, in f64.
 fn attention_of(q: &Array, k: &Array, v: &Array, keep: &dyn Fn(usize, usize) -> bool, scale: f64) -> Array {
+    attention_with(q, k, v, keep, &|s| s * scale)
+}
+
+/// The same with scores that `changed` makes of products.
+fn attention_with(
+    q: &Array,
+    k: &Array,
+    v: &Array,
+    keep: &dyn Fn(usize, usize) -> bool,
+    changed: &dyn Fn(f64) -> f64,
+) -> Array {
     let at = |a: &Array, h: usize, i: usize, j: usize| {
         let (n, m) = (a.shape[1] as usize, a.shape[2] as usize);
         a.values[(h * n + i) * m + j]
@@ -421,7 +432,7 @@ fn attention_of(q: &Array, k: &Array, v: &Array, keep: &dyn Fn(usize, usize) -> 
     let group = heads / k.shape[0] as usize;
     let mut out = vec![];
     for (h, i) in (0..heads).flat_map(|h| (0..s).map(move |i| (h, i))) {
-        let score = |j: usize| (0..d).map(|f| at(q, h, i, f) * at(k, h / group, j, f)).sum::<f64>() * scale;
+        let score = |j: usize| changed((0..d).map(|f| at(q, h, i, f) * at(k, h / group, j, f)).sum::<f64>());
         let weights: Vec<f64> = (0..t).map(|j| if keep(i, j) { score(j).exp() } else { 0.0 }).collect();
         let sum: f64 = weights.iter().sum();
         for f in 0..e {
@@ -441,6 +452,10 @@ fn attention() {
     let mut args = given();
     args.extend([In::S(Arg::Bool(true)), In::S(Arg::None), In::S(Arg::Float(0.5))]);
     close(&run("attention", args), &attention_of(&q, &k, &v, &|i, j| j <= i, 0.5));
+    // Scores that are kept below 0.25.
+    let mut args = given();
+    args.extend([In::S(Arg::Bool(true)), In::S(Arg::None), In::S(Arg::None), In::S(Arg::Float(0.25))]);
+    close(&run("attention", args), &attention_with(&q, &k, &v, &|i, j| j <= i, &|s| 0.25 * (s * third / 0.25).tanh()));
     // More queries than keys, and a bias that leaves the second query nothing.
     let (q, k, v) = (noise(&[1, 4, 3]), noise(&[1, 2, 3]), noise(&[1, 2, 3]));
     let bias = array(&[4, 1], &[0.0, f64::NEG_INFINITY, 0.0, 0.0]);

@@ -25,6 +25,7 @@ pub const ATTENTION: Row = Row::new(
         keyword("causal", ParamKind::Bool, Default::Bool(false)),
         keyword("mask", ParamKind::Tensor, Default::None),
         keyword("scale", ParamKind::Float, Default::None),
+        keyword("softcap", ParamKind::Float, Default::None),
     ],
     infer,
     lower,
@@ -37,14 +38,16 @@ pub const ATTENTION: Row = Row::new(
      `q` is `[…, S, D]`, `k` `[…, T, D]`, `v` `[…, T, E]`; the result is `[…, S, E]`. The leading dims are equal, except that \
      the heads (axis -3) of `k` and `v` may divide those of `q`: each then serves a group of neighbouring heads. `mask` \
      broadcasts to `[…, S, T]`: bool keeps where it is true, floats are added. `causal=True` keeps key `j` for query `i` \
-     where `j <= i`, counted from the start of both. `scale` is `1 / sqrt(D)` by default and multiplies `q`.\n\n\
+     where `j <= i`, counted from the start of both. `scale` is `1 / sqrt(D)` by default and multiplies `q`. With `softcap=c` a \
+     score `s` becomes `c * tanh(s / c)`, before the mask, so that none is larger than `c` (Gemma 2).\n\n\
      A query that keeps no key gives zeros. Keys after a causal query's position never count, not even where `v` is \
      infinite there. f32 inside for narrower types (`accum_dtype=f64` for more), one rounding at the end; the sum divides \
-     last. One kernel besides the packing of keys and values, with memory for a few rows of scores at a time. (Vaswani et al., 2017.)\n\n\
+     last. One kernel besides the packing of keys and values, with memory for a few rows of scores at a time; a mask that is made of \
+     positions, such as that of a sliding window, is computed in it. (Vaswani et al., 2017.)\n\n\
      The derivative computes scores again: all of them, or from 2,048 queries and 1,024 keys on those of 256 queries at a time, so that \
      memory grows with the positions, not with their square; keys after a causal query then have weight 0, and what is \
      infinite there gives nan. The cotangent of a float mask takes all of them.\n\n\
-     E0201: `q` and `k` have different features. E0202: heads, keys or batches differ.\n\n\
+     E0201: `q` and `k` have different features. E0202: heads, keys or batches differ. E0711: `softcap` is not above 0.\n\n\
      ```tessera\nop.attention(q, k, v, causal=True)    # [B, H, S, D], [B, G, T, D], [B, G, T, E] -> [B, H, S, E]\n```",
 );
 
@@ -105,11 +108,29 @@ fn heads(cx: &mut InferCx, queries: &Size, keys: &Size, blame: impl FnOnce(OpErr
     require(cx, queries, &whole, Code::E0202, text, blame)
 }
 
-/// `causal`, `mask` and `scale`.
+/// `causal`, `mask`, `scale` and `softcap`.
 fn flags(cx: &mut InferCx, args: &[SymArg], q: &TensorType, keys: &Size) -> Result<(), OpError> {
     rule::late_flag(args, 3)?;
     if !rule::absent(args, 5) {
         rule::float(args, 5)?;
+    }
+    if !rule::absent(args, 6) {
+        rule::float(args, 6)?;
+        match &args[6] {
+            SymArg::Tensor(t) => {
+                return Err(OpError::new(Code::E0204, "`softcap` is a number of the program, not a tensor")
+                    .arg(6, t.to_string()));
+            }
+            SymArg::Float(Some(cap)) if !(*cap > 0.0 && cap.is_finite()) => {
+                return Err(OpError::new(
+                    Code::E0711,
+                    format!("scores are kept below a number above 0, and {cap} is none"),
+                )
+                .arg(6, "above 0")
+                .help("leave it out where scores are not to be limited"));
+            }
+            _ => {}
+        }
     }
     let Some(mask) = rule::optional_tensor(args, 4)? else { return Ok(()) };
     let mut scores = q.shape.clone();
@@ -139,6 +160,10 @@ fn lower(call: &mut Call) -> Lowered {
     if out.contains(&0) || types[1].shape.iter().any(Size::is_zero) {
         return Ok(vec![expand::full(call.b, &out, wide, Scalar::F(0.0))]);
     }
+    let cap = match call.args.get(6) {
+        None | Some(Arg::None) => None,
+        _ => Some(call.operand(6, &[], wide)?),
+    };
     let q = queries(call, wide)?;
     let (k, v) = (call.id(1)?, call.id(2)?);
     let mask = call.optional_id(4);
@@ -156,21 +181,54 @@ fn lower(call: &mut Call) -> Lowered {
         let of = if b.dtype(mask) == DType::Bool { DType::Bool } else { wide };
         expand::cast(b, mask, of)
     });
-    let scores = scores(b, q, k, mask, causal);
+    let (scores, _) = scores(b, q, k, Limits { mask, causal, cap });
     let (out, base, sum) = weigh(b, scores, v, causal);
     let inputs = [q, k, v].into_iter().chain(mask).collect();
     let pull: Pull = Arc::new(move |b, p| pull(b, p, causal));
-    b.derive(Derivative { inputs, output: out, saved: vec![base, sum], pull });
+    let saved = [base, sum].into_iter().chain(cap).collect();
+    b.derive(Derivative { inputs, output: out, saved, pull });
     Ok(vec![out])
 }
 
-/// `q kᵀ` with the masks, of `q` and transposed keys.
-fn scores(b: &mut dyn Build, q: Id, k: Id, mask: Option<Id>, causal: bool) -> Id {
+/// What is done to scores before they are weighed.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Bools or floats that broadcast to the scores.
+    mask: Option<Id>,
+    causal: bool,
+    /// What no score is larger than, of rank 0.
+    cap: Option<Id>,
+}
+
+/// `cap · tanh(scores / cap)`, and the hyperbolic tangent.
+fn capped(b: &mut dyn Build, scores: Id, cap: Id) -> (Id, Id) {
+    let shape = b.shape(scores);
+    let cap = expand::broadcast_to(b, cap, &shape);
+    let part = expand::map(b, MapOp::div, &[scores, cap]);
+    let tanh = expand::unary(b, MapOp::tanh, part);
+    (expand::map(b, MapOp::mul, &[cap, tanh]), tanh)
+}
+
+/// What a cotangent of capped scores is of the scores themselves: `x ∘ (1 − tanh²)`.
+fn uncapped(b: &mut dyn Build, x: Id, tanh: Id) -> Id {
+    let one = expand::like(b, tanh, 1.0);
+    let square = expand::map(b, MapOp::mul, &[tanh, tanh]);
+    let rest = expand::map(b, MapOp::sub, &[one, square]);
+    expand::map(b, MapOp::mul, &[x, rest])
+}
+
+/// `q kᵀ` within its limits, of `q` and transposed keys, and the hyperbolic tangent that caps it.
+fn scores(b: &mut dyn Build, q: Id, k: Id, limits: Limits) -> (Id, Option<Id>) {
     let wide = b.dtype(q);
     let mut scores = expand::dot(b, q, k, wide, wide);
+    let mut tanh = None;
+    if let Some(cap) = limits.cap {
+        let (of, by) = capped(b, scores, cap);
+        (scores, tanh) = (of, Some(by));
+    }
     let shape = b.shape(scores);
     let lowest = expand::full(b, &shape, wide, Scalar::F(f64::NEG_INFINITY));
-    if let Some(mask) = mask {
+    if let Some(mask) = limits.mask {
         let of = b.dtype(mask);
         let mask = expand::broadcast_to(b, mask, &shape);
         scores = match of {
@@ -178,11 +236,11 @@ fn scores(b: &mut dyn Build, q: Id, k: Id, mask: Option<Id>, causal: bool) -> Id
             _ => expand::map(b, MapOp::add, &[scores, mask]),
         };
     }
-    if causal {
+    if limits.causal {
         let keep = relation(b, &shape, MapOp::ge, 0);
         scores = expand::select(b, keep, scores, lowest);
     }
-    scores
+    (scores, tanh)
 }
 
 /// With `P` the weights, computed again so that they are not kept, from the largest score and the sum of
@@ -190,7 +248,7 @@ fn scores(b: &mut dyn Build, q: Id, k: Id, mask: Option<Id>, causal: bool) -> Id
 /// FlashAttention, 2022, appendix B).
 fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     let (q, k, v, mask) = (p.inputs[0], p.inputs[1], p.inputs[2], p.inputs.get(3).copied());
-    let (base, sum) = (p.saved[0], p.saved[1]);
+    let (base, sum, cap) = (p.saved[0], p.saved[1], p.saved.get(2).copied());
     let dtype = b.dtype(q);
     let inverse = |b: &mut dyn Build| {
         let none = expand::like(b, sum, 0.0);
@@ -204,13 +262,13 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
         let along = along_rows(b, p.cotangent, p.output);
         let rows = [base, inverse(b), along];
         let keys = flip(b, k);
-        let whole = Whole { q, k: keys, v, c: p.cotangent, rows, mask, causal };
+        let whole = Whole { q, k: keys, v, c: p.cotangent, rows, mask, causal, cap };
         if let Some([queries, keys, values]) = by_blocks::pull(b, &whole) {
             return [Some(queries), Some(flip(b, keys)), Some(values)].into_iter().chain(mask.map(|_| None)).collect();
         }
     }
     b.again(true);
-    let scores = scores(b, q, k, mask, false);
+    let (scores, tanh) = scores(b, q, k, Limits { mask, causal: false, cap });
     let shape = b.shape(scores);
     let last = shape.len() - 1;
     let shifted = expand::binary(b, MapOp::sub, scores, base);
@@ -242,6 +300,10 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     if causal {
         scores = cut(b, scores);
     }
+    let added = scores;
+    if let Some(tanh) = tanh {
+        scores = uncapped(b, scores, tanh);
+    }
     let keys = flip(b, k);
     let queries = product(b, to, scores, keys);
     let turned = flip(b, scores);
@@ -250,7 +312,7 @@ fn pull(b: &mut dyn Build, p: &Pulled, causal: bool) -> Vec<Option<Id>> {
     let mut out = vec![Some(queries), Some(keys), Some(values)];
     if let Some(mask) = mask {
         let shape = b.shape(mask);
-        out.push((b.dtype(mask) != DType::Bool).then(|| unbroadcast(b, scores, &shape)));
+        out.push((b.dtype(mask) != DType::Bool).then(|| unbroadcast(b, added, &shape)));
     }
     out
 }

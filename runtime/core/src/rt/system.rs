@@ -2,11 +2,15 @@
 
 use super::{rows, settle};
 use crate::context::{Context, Stop, Viewed, interrupted};
+use crate::dry_run;
+use crate::fault::Fault;
 use crate::plot;
 use crate::value::{StrObj, TypeTable, new_list, new_str};
 use crate::world;
 use crate::{cuda, opencl};
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{ErrorKind, IsTerminal, Read};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tessera_abi::rt::RtFn;
@@ -15,7 +19,7 @@ pub fn rows() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_0 time_now time_perf sys_dir;
         takes_1 sys_args;
-        takes_2 time_sleep sys_exit env_get;
+        takes_2 time_sleep sys_exit env_get read_line;
         takes_3 progress;
     }
 }
@@ -86,6 +90,69 @@ extern "C" fn env_get(cx: &mut Context, name: &StrObj, default: &StrObj) -> u64 
     };
     // A failure stops the program; there is a text all the same.
     new_str(settle(cx, 0, asked))
+}
+
+/// The next line of the standard input, with its end, behind a prompt; empty where there is none. Of several processes the
+/// first one reads it.
+extern "C" fn read_line(cx: &mut Context, prompt: &StrObj, span: i64) -> u64 {
+    cx.print(prompt.text(), span as u32);
+    cx.flush();
+    let read = match world::world() {
+        None => line_of_input(cx),
+        Some(w) => {
+            let mut failed = None;
+            let answer = w.ask("a line of the standard input", || {
+                line_of_input(cx).unwrap_or_else(|fault| {
+                    failed = Some(fault);
+                    vec![]
+                })
+            });
+            failed.map_or(answer, Err)
+        }
+    };
+    let text = read.and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            Fault::new(
+                707,
+                format!("the standard input is not UTF-8 text: byte {at} of a line is not part of a character"),
+            )
+        })
+    });
+    new_str(settle(cx, span, text))
+}
+
+/// Byte by byte, so that what follows stays for who reads it next; with looks at an interrupt while nothing comes.
+fn line_of_input(cx: &Context) -> Result<Vec<u8>, Fault> {
+    /// What no line of text is longer than.
+    const LONGEST: usize = 1 << 24;
+    const LOOK_MS: i32 = 50;
+    let fault = |e: std::io::Error| Fault::new(706, format!("the standard input cannot be read: {e}"));
+    let mut line = vec![];
+    if dry_run::is_on() {
+        return Ok(line);
+    }
+    // The buffer of `std::io::stdin` is that of a session whose inputs are piped.
+    let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(fault)?);
+    while !line.ends_with(b"\n") {
+        let mut asked = libc::pollfd { fd: input.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one structure, which lives through the call.
+        let ready = unsafe { libc::poll(&mut asked, 1, LOOK_MS) };
+        if cx.is_interrupted() {
+            return Err(interrupted());
+        }
+        let mut byte = [0];
+        match if ready == 0 { continue } else { input.read(&mut byte) } {
+            Ok(0) => break,
+            Ok(_) if line.len() == LONGEST => {
+                return Err(Fault::new(707, format!("a line of the standard input is longer than {LONGEST} bytes")));
+            }
+            Ok(_) => line.extend(byte),
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(e) => return Err(fault(e)),
+        }
+    }
+    Ok(line)
 }
 
 /// A bar on one line of a terminal, or in a notebook.

@@ -192,4 +192,7 @@ fn sizes_follow_from_others_that_are_known() {
     assert_eq!(k.mul(&b).eval_known(&told), None, "a product of what is told in sums");
     assert_eq!(k.eval_known(&known(&[(&k.add(&a), 1)])), None);
     assert_eq!(both(&k).eval_known(&known(&[(&k, 0)])), None, "a division by zero");
+    // A product of which one factor follows from what is told.
+    let part = b.mul(&a.floor_div(&c(4)).unwrap_or_default());
+    assert_eq!(part.scale(4).mul(&k).eval_known(&known(&[(&a, 16), (&part, 21), (&k, 2)])), Some(168));
 }

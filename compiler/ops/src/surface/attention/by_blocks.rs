@@ -11,6 +11,7 @@ use super::super::expand;
 use super::super::parts_of_rows::{COLUMNS_MIN, PARTS, ROWS_MIN, TURN, starts};
 use super::super::triangle::relation;
 use super::super::{Build, Id, Loop};
+use super::{capped, uncapped};
 use crate::map::MapOp;
 use crate::prim::{Prim, Reduction, Scalar};
 use tessera_base::DType;
@@ -33,6 +34,8 @@ pub struct Whole {
     /// Bools that broadcast to the scores.
     pub mask: Option<Id>,
     pub causal: bool,
+    /// What no score is larger than, of rank 0.
+    pub cap: Option<Id>,
 }
 
 /// The rows of a block or of a loop over blocks.
@@ -66,6 +69,7 @@ pub fn pull(b: &mut dyn Build, w: &Whole) -> Option<[Id; 3]> {
             v: near(b, w.v),
             mask: w.mask.map(|m| part_of_mask(b, m, (part.first, end), seen)),
             causal: w.causal,
+            cap: w.cap,
         };
         let before = sums.map(|x| near(b, x));
         let [q, more @ ..] = match part.blocks {
@@ -121,7 +125,8 @@ fn turns(b: &mut dyn Build, w: &Whole, part: &Part) -> Option<[Id; 3]> {
     }
     let mut constants = vec![w.k, w.v];
     constants.extend(w.mask.filter(|_| by_rows.is_none()));
-    let (has_mask, causal) = (w.mask.is_some(), w.causal);
+    constants.extend(w.cap);
+    let (has_mask, causal, has_cap) = (w.mask.is_some(), w.causal, w.cap.is_some());
     let mut body = |b: &mut dyn Build, x: &[Id]| {
         let (sums, rest) = ([x[0], x[1]], &x[2..]);
         let constants = &rest[6 + usize::from(by_rows.is_some())..];
@@ -134,6 +139,7 @@ fn turns(b: &mut dyn Build, w: &Whole, part: &Part) -> Option<[Id; 3]> {
             v: constants[1],
             mask: mask.copied().filter(|_| has_mask),
             causal,
+            cap: constants.last().copied().filter(|_| has_cap),
         };
         let [q, more @ ..] = block(b, &some, Start::Given(rest[0]));
         let [k, v] = [0, 1].map(|i| expand::map(b, MapOp::add, &[sums[i], more[i]]));
@@ -188,7 +194,12 @@ fn block(b: &mut dyn Build, w: &Whole, start: Start) -> [Id; 3] {
     let dtype = b.dtype(w.q);
     let [base, inverse, along] = w.rows;
     let keys = flip(b, w.k);
-    let scores = expand::dot(b, w.q, keys, dtype, dtype);
+    let mut scores = expand::dot(b, w.q, keys, dtype, dtype);
+    let tanh = w.cap.map(|cap| {
+        let (of, tanh) = capped(b, scores, cap);
+        scores = of;
+        tanh
+    });
     let shape = b.shape(scores);
     let shifted = expand::binary(b, MapOp::sub, scores, base);
     let weights = expand::unary(b, MapOp::exp, shifted);
@@ -214,6 +225,9 @@ fn block(b: &mut dyn Build, w: &Whole, start: Start) -> [Id; 3] {
     let mut scores = expand::map(b, MapOp::mul, &[weights, rest]);
     for keep in mask.into_iter().chain(diagonal) {
         scores = expand::select(b, keep, scores, zero);
+    }
+    if let Some(tanh) = tanh {
+        scores = uncapped(b, scores, tanh);
     }
     let q = expand::dot(b, scores, w.k, dtype, dtype);
     [q, sum(b, scores, w.q), v]
