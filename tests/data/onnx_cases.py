@@ -812,7 +812,7 @@ def later_contrib():
     for more in [dict(scale=0.25), dict(softcap=2.0), dict(local_window_size=2), dict(smooth_softmax=1)]:
         case(group, 1, first(4) + none + [i32(3, 3), number(4)], 3, **heads, **more)
         case(group, 1, first(1) + past(4) + [i32(4, 4), number(5)], 3, **heads, **more)
-    case(group, 1, first(1) + past(4) + [i32(4, 2), number(5), cos, sin], 1, do_rotary=1, **heads)
+    case(group, 1, first(1) + past(4) + [i32(4, 2), number(5), cos, sin], 3, do_rotary=1, **heads)
 
 
 def main():

@@ -89,6 +89,43 @@ fn bounds_that_data_tells_are_read() {
     );
 }
 
+/// A branch that elements decide holds one that a size decides, for sizes that another call has.
+#[test]
+fn a_branch_is_translated_for_the_sizes_that_it_has() {
+    let one = |name: &'static str, x: &'static str| {
+        let test = [
+            node("Shape", &[x], &[["s1", "s2"][usize::from(name == "b")]], &[]),
+            node(
+                "Gather",
+                &[["s1", "s2"][usize::from(name == "b")], "last"],
+                &[["g1", "g2"][usize::from(name == "b")]],
+                &[],
+            ),
+            node(
+                "Equal",
+                &[["g1", "g2"][usize::from(name == "b")], "one"],
+                &[["e1", "e2"][usize::from(name == "b")]],
+                &[],
+            ),
+        ];
+        let dropped = Attribute::Graph(vec![node("Squeeze", &[x, "axes"], &["d"], &[])], "d");
+        let kept = Attribute::Graph(vec![node("Identity", &[x], &["d"], &[])], "d");
+        let own = [("then_branch", dropped), ("else_branch", kept)];
+        let tail = [
+            node("If", &[["e1", "e2"][usize::from(name == "b")]], &[["h1", "h2"][usize::from(name == "b")]], &own),
+            node("ReduceSum", &[["h1", "h2"][usize::from(name == "b")]], &[name], &[("keepdims", Attribute::Int(0))]),
+        ];
+        Attribute::Graph(test.into_iter().chain(tail).collect(), name)
+    };
+    let nodes = [node("If", &["c"], &["y"], &[("then_branch", one("a", "x")), ("else_branch", one("b", "z"))])];
+    let constants = [one_int("last", -1), one_int("one", 1), ints("axes", &[1])];
+    let inputs = [input("x", 1, &["n", "k"]), input("z", 1, &["n", "m"]), input("c", 9, &["1"])];
+    let file = model(17, &inputs, &constants, &nodes, &["y"]);
+    prints(&file, "print(net(op.ones((2, 1)), op.ones((2, 3)), op.array([True])))\n", "2.0\n");
+    let r = run_beside(&[("m.onnx", &file)], "print(net(op.ones((2, 1)), op.ones((2, 3)), op.array([False])))\n");
+    is_refused(&r, &["E0705", "this model is translated for inputs of which"]);
+}
+
 /// `uint16` stands in i32, `uint32` and `uint64` in i64.
 #[test]
 fn unsigned_ints_stand_in_wider_ones() {
@@ -132,6 +169,8 @@ fn narrow_weights_are_scaled() {
     let source = "print(net(op.zeros((1,))))\n";
     prints(&scaled(22, &[3], vec![0x8f, 0x07]), source, "[-0.5 -4.   3.5]\n");
     prints(&scaled(21, &[3], vec![0x8f, 0x07]), source, "[7.5 4.  3.5]\n");
+    prints(&scaled(26, &[5], vec![0b11_10_01_00, 0b10]), source, "[ 0.   0.5 -1.  -0.5 -1. ]\n");
+    prints(&scaled(25, &[4], vec![0b11_10_01_00]), source, "[0.  0.5 1.  1.5]\n");
     prints(&scaled(4, &[2], vec![0xff, 0xff, 1, 0]), source, "[3.27675e+04 5.00000e-01]\n");
     let r = run_beside(&[("m.onnx", &scaled(22, &[3], vec![0x8f]))], source);
     is_refused(&r, &["E0690", "has the sizes [3] and 1 bytes of int4"]);

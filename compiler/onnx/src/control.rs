@@ -175,7 +175,13 @@ impl<'m> Pass<'m> {
         graphs: [&'m Graph<'m>; 2],
         by_size: bool,
     ) -> Result<(), No> {
-        let (mut a, mut b) = (self.apart(graphs[0], HashMap::new())?, self.apart(graphs[1], HashMap::new())?);
+        // The first branch is computed where the test holds.
+        self.body.assumed.extend(by_size.then(|| test.to_owned()));
+        let first = self.apart(graphs[0], HashMap::new());
+        if by_size {
+            self.body.assumed.pop();
+        }
+        let (mut a, mut b) = (first?, self.apart(graphs[1], HashMap::new())?);
         if a.1.iter().chain(&b.1).any(|v| matches!(v, Value::List(_) | Value::Nothing)) {
             return Err("its branches give sequences or optional values, and its condition is not known".into());
         }

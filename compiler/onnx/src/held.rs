@@ -89,7 +89,7 @@ pub fn checked(op: &str, arguments: &[Held]) -> Result<(), No> {
     let name = held.name();
     match op {
         _ if MOVES.contains(&op) || GIVES.contains(&op) => Ok(()),
-        _ if matches!(held, Held::U4 | Held::I4) => {
+        _ if matches!(held, Held::U4 | Held::I4 | Held::U2 | Held::I2) => {
             Err(format!("its elements are {name}, which are supported where they are moved, converted and scaled"))
         }
         _ if WRAPS.contains(&op) || (ORDERS.contains(&op) && held != Held::U64) => Ok(()),
@@ -130,6 +130,8 @@ pub fn cut(text: &str, held: Held) -> String {
         Held::U32 => format!("op.bit_and({text}, 4294967295)"),
         Held::U4 => format!("op.bit_and({text}, 15)"),
         Held::I4 => format!("(op.bit_xor(op.bit_and({text}, 15), 8) - 8)"),
+        Held::U2 => format!("op.bit_and({text}, 3)"),
+        Held::I2 => format!("(op.bit_xor(op.bit_and({text}, 3), 2) - 2)"),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Body<'m> {
     pub libraries: BTreeSet<&'static str>,
     /// Draws of random numbers so far.
     pub draws: i64,
+    /// Tests of sizes that hold where the graph that is translated is computed.
+    pub assumed: Vec<String>,
     /// Loops around what is translated.
     pub loops: usize,
 }

@@ -184,7 +184,14 @@ fn squeeze(n: &mut Node) -> Result<(), No> {
     if axes.is_empty() {
         return same(n);
     }
-    n.give(&format!("op.squeeze({}, {})", x.text, axes_text(&axes)), x.rank.saturating_sub(axes.len()), x.dtype)
+    let rank = x.rank.saturating_sub(axes.len());
+    // What a branch knows of a size is no type: its one element is taken.
+    let told = |axis: &usize| n.body.assumed.contains(&format!("({} == 1)", x.dim(*axis).text()));
+    if axes.iter().all(told) {
+        let places: Vec<&str> = (0..x.rank).map(|i| if axes.contains(&i) { "0" } else { ":" }).collect();
+        return n.give(&format!("{}[{}]", x.text, places.join(", ")), rank, x.dtype);
+    }
+    n.give(&format!("op.squeeze({}, {})", x.text, axes_text(&axes)), rank, x.dtype)
 }
 
 /// The dims of size 1 of an argument: by its own sizes, or by those that the file tells. What it tells is compared

@@ -5,8 +5,8 @@
 
 mod calls;
 mod held;
-mod outside;
 mod wire;
+mod outside;
 
 use super::files;
 use crate::fault::{Fault, shown};
@@ -160,8 +160,6 @@ pub fn dtype(kind: i64) -> Result<DType, String> {
                 (22, "int4"),
                 (23, "float4e2m1"),
                 (24, "float8e8m0"),
-                (25, "uint2"),
-                (26, "int2"),
             ];
             let name = names.iter().find(|(n, _)| *n == kind).map_or(String::new(), |(_, name)| format!(" ({name})"));
             return Err(format!("elements of type {kind}{name} have no counterpart here"));

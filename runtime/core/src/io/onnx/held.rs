@@ -18,6 +18,10 @@ pub enum Held {
     U4,
     /// Two in a byte with a sign, as i8.
     I4,
+    /// Four in a byte, as u8.
+    U2,
+    /// Four in a byte with a sign, as i8.
+    I2,
 }
 
 /// The types with their numbers and names in the format.
@@ -27,6 +31,8 @@ const ALL: &[(i64, Held, DType, &str)] = &[
     (13, Held::U64, DType::I64, "uint64"),
     (21, Held::U4, DType::U8, "uint4"),
     (22, Held::I4, DType::I8, "int4"),
+    (25, Held::U2, DType::U8, "uint2"),
+    (26, Held::I2, DType::I8, "int2"),
 ];
 
 impl Held {
@@ -53,6 +59,8 @@ impl Held {
             Held::U32 => Some((0, 0xffff_ffff)),
             Held::U4 => Some((0, 15)),
             Held::I4 => Some((-8, 7)),
+            Held::U2 => Some((0, 3)),
+            Held::I2 => Some((-2, 1)),
         }
     }
 
@@ -64,12 +72,15 @@ impl Held {
             Held::U32 => elems.checked_mul(4),
             Held::U64 => elems.checked_mul(8),
             Held::U4 | Held::I4 => Some(elems.div_ceil(2)),
+            Held::U2 | Held::I2 => Some(elems.div_ceil(4)),
         }
     }
 
     /// The bytes of elements as the dtype holds them; there are `elems` of them in `raw`.
     pub fn widened(self, raw: &[u8], elems: u64) -> Vec<u8> {
-        let nibbles = || raw.iter().flat_map(|b| [b & 15, b >> 4]).take(usize::try_from(elems).unwrap_or(0));
+        let count = usize::try_from(elems).unwrap_or(0);
+        let nibbles = || raw.iter().flat_map(|b| [b & 15, b >> 4]).take(count);
+        let pairs = || raw.iter().flat_map(|b| [b & 3, b >> 2 & 3, b >> 4 & 3, b >> 6]).take(count);
         match self {
             Held::Own | Held::U64 => raw.to_vec(),
             Held::U16 => {
@@ -81,6 +92,8 @@ impl Held {
             Held::U4 => nibbles().collect(),
             // The bit of the sign goes on.
             Held::I4 => nibbles().map(|n| if n < 8 { n } else { n | 0xf0 }).collect(),
+            Held::U2 => pairs().collect(),
+            Held::I2 => pairs().map(|n| if n < 2 { n } else { n | 0xfc }).collect(),
         }
     }
 
@@ -89,7 +102,7 @@ impl Held {
         let width = match self {
             Held::U16 => 2,
             Held::U32 => 4,
-            Held::U4 | Held::I4 => 1,
+            Held::U4 | Held::I4 | Held::U2 | Held::I2 => 1,
             Held::U64 | Held::Own => 8,
         };
         ints.iter().flat_map(|n| n.to_le_bytes().into_iter().take(width)).collect()
