@@ -616,10 +616,10 @@ pub fn with_file<T>(path: &Path, use_it: impl FnOnce(Model) -> Result<T, Fault>)
     // SAFETY: the mapping lives in this call only; a file that shrinks meanwhile is the one
     // hazard of every memory mapping.
     let map = unsafe { memmap2::Mmap::map(reader.get_ref()) }.map_err(|e| files::read_fault(path, &e))?;
-    // Before the model, which reads from them.
-    let beside;
-    let mut model = parse(&map).map_err(bad)?;
-    beside = outside::beside(&model, path)?;
+    let parsed = parse(&map).map_err(bad)?;
+    let beside = outside::beside(&parsed, path)?;
+    // Behind the files that it reads from.
+    let mut model = parsed;
     outside::attach(&mut model, &beside).map_err(bad)?;
     use_it(model)
 }
