@@ -668,9 +668,156 @@ def later():
     case("DFT", 17, [some(1, 2, 4, 1)], axis=2)
 
 
+def chosen():
+    x = np.array([[1, 0, 3], [0, 0, -2]], "float32")
+    for dtype in ["float32", "int64", "bool", "uint8"]:
+        case("NonZero", 13, [x.astype(dtype)])
+    case("NonZero", 9, [np.zeros((2, 2), "float32")])
+    case("NonZero", 13, [some(2, 2, 2, dtype="int32", low=0, high=2)])
+    y, condition = some(3, 4), np.array([False, True, True])
+    for version in [9, 11]:
+        case("Compress", version, [y, condition], axis=0)
+    case("Compress", 11, [y, condition])
+    case("Compress", 11, [y, C(condition)], axis=-1)
+    values = np.array([2, 1, 1, 3, 4, 3], "float32")
+    rows = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 4], [0, 9, 9]], "float32")
+    for order in [None, 0]:
+        each("Unique", [11], [values], 4, sorted=[order])
+        each("Unique", [11], [values.astype("int64").reshape(2, 3)], sorted=[order])
+        each("Unique", [11], [rows], 4, axis=[0, 1, -1], sorted=[order])
+    case("Unique", 11, [some(2, 3, 2, dtype="int32", high=-6)], 4, axis=1)
+    corners = random.integers(0, 40, (2, 9, 2)).astype("float32") / 4
+    sizes = random.integers(4, 20, (2, 9, 2)).astype("float32") / 4
+    boxes, scores = np.concatenate([corners, corners + sizes], 2), random.permutation(54).reshape(2, 3, 9).astype("float32") / 64
+    number, one = lambda v: C([v], "int64"), lambda v: C([v], "float32")
+    for most, overlap, least in [(2, 0.5, 0.125), (9, 0.25, 0.0), (1, 0.0, 0.5), (0, 0.5, 0.0)]:
+        case("NonMaxSuppression", 11, [boxes, scores, number(most), one(overlap), one(least)])
+    case("NonMaxSuppression", 10, [boxes[:, :, [2, 3, 0, 1]], scores, np.array([3]), np.array([0.5], "float32"), np.array([0.25], "float32")])
+    case("NonMaxSuppression", 11, [boxes, scores, number(4)])
+    case("NonMaxSuppression", 11, [boxes, scores])
+    case("NonMaxSuppression", 11, [np.concatenate([corners + 3, sizes], 2), scores, number(5), one(0.3), one(0.1)], center_point_box=1)
+    case("NonMaxSuppression", 11, [boxes[:, :0], scores[:, :, :0], number(5), one(0.3)])
+    images, rois, which = some(2, 3, 6, 5), np.array([[0, 0, 4, 4], [1, 1.5, 4.5, 2], [-1, -2, 7, 9]], "float32"), np.array([0, 1, 1])
+    for more in [dict(), dict(sampling_ratio=2), dict(output_height=2, output_width=3), dict(output_height=2, output_width=2, spatial_scale=0.5)]:
+        for mode in [None, "max"]:
+            if mode:
+                more = dict(more, mode=mode)
+            case("RoiAlign", 10, [images, rois, which], **more)
+            case("RoiAlign", 16, [images, rois, which], **more)
+    each("RoiAlign", [16], [images, rois, which], coordinate_transformation_mode=["output_half_pixel"], output_height=[3], sampling_ratio=[0, 3])
+    image, kernel = some(1, 2, 5, 4), some(2, 2, 3, 2)
+    offset = lambda groups, high, wide: some(1, groups * 12, high, wide)
+    case("DeformConv", 19, [image, kernel, offset(1, 3, 3)])
+    case("DeformConv", 19, [image, kernel, offset(1, 3, 3), some(2), some(1, 6, 3, 3)], kernel_shape=[3, 2])
+    case("DeformConv", 19, [image, kernel, offset(2, 3, 2)], pads=[1, 1, 1, 0], strides=[2, 2], offset_group=2)
+    case("DeformConv", 19, [image, some(2, 1, 3, 2), offset(1, 1, 2)], dilations=[2, 2], group=2)
+    for more in [dict(), dict(strides=[2, 1]), dict(pads=[1, 0, 0, 1])]:
+        high, wide = [(3, 3), (2, 3), (4, 4)][len(more) if "pads" not in more else 2]
+        case("Col2Im", 18, [some(1, 8, high * wide), C([4, 4]), C([2, 2])], **more)
+    case("Col2Im", 18, [some(1, 8, 4), C([4, 4]), C([2, 2])], dilations=[2, 2])
+    case("Col2Im", 18, [some(2, 12, 8), C([3, 3, 3]), C([2, 2, 2])][:1] + [C([3, 3, 3]), C([1, 2, 2])], strides=[2, 1, 1])
+    mel = lambda bins, length, rate, low, high: [C(bins, "int64"), C(length, "int64"), C(rate, "int64"), C(low, "float32"), C(high, "float32")]
+    case("MelWeightMatrix", 17, mel(8, 16, 8192, 0, 4096))
+    case("MelWeightMatrix", 17, mel(20, 512, 16000, 20, 7600))
+    case("MelWeightMatrix", 17, mel(4, 64, 8000, 125, 3800), output_datatype=11)
+    past, update = some(2, 3, 5, 2), some(2, 3, 2, 2)
+    case("TensorScatter", 24, [past, update, np.array([1, 3])])
+    case("TensorScatter", 24, [past, update])
+    each("TensorScatter", [24], [past, update, np.array([4, 0])], mode=["circular"])
+    case("TensorScatter", 24, [some(2, 5, 2), some(2, 3, 2), np.array([2, 1])], axis=1)
+
+
+def states():
+    q, k, v = some(2, 3, 8), some(2, 3, 4), some(2, 3, 6)
+    heads = dict(q_num_heads=4, kv_num_heads=2)
+    decay, beta = -some(2, 3, 4, low=0), some(2, 3, 2, low=0, high=5)
+    case("LinearAttention", 27, [q, k, v], 2, update_rule="linear", **heads)
+    case("LinearAttention", 27, [q, k, v, some(2, 2, 2, 3)], 2, update_rule="linear", scale=0.5, **heads)
+    case("LinearAttention", 27, [q, k, v, None, decay], 2, update_rule="gated", **heads)
+    case("LinearAttention", 27, [q, k, v, None, -some(2, 3, 2, low=0)], 2, update_rule="gated", **heads)
+    case("LinearAttention", 27, [q, k, v, some(2, 2, 2, 3), None, beta], 2, update_rule="delta", **heads)
+    case("LinearAttention", 27, [q, k, v, some(2, 2, 2, 3), decay, beta[:, :, :1]], 2, **heads)
+    x, w = some(2, 3, 5), some(3, 1, 3)
+    for activation in [None, "silu", "swish"]:
+        more = dict(activation=activation) if activation else {}
+        case("CausalConvWithState", 27, [x, w], 2, **more)
+        case("CausalConvWithState", 27, [x, w, some(3), some(2, 3, 2)], 2, **more)
+
+
+def read_sizes():
+    ints, x = lambda *v: np.array(v, "int64"), some(4, 6)
+    case("Reshape", 13, [x, ints(-1, 8)])
+    case("Reshape", 13, [x, ints(0, 3, 2)])
+    case("Reshape", 14, [x, ints(24)])
+    case("Slice", 13, [x, ints(1), ints(-1), C([1])])
+    case("Slice", 13, [x, ints(3, -1), ints(-9, 0), C([0, 1]), C([-1, -2])])
+    case("Expand", 13, [some(1, 3), ints(2, 1, 1)])
+    case("Tile", 13, [some(2, 3), ints(2, 2)])
+    case("TopK", 11, [x, ints(2)], 2)
+    case("Pad", 13, [x, ints(1, 0, 0, 2)])
+    case("Split", 13, [x, ints(2, 1, 3)], 3, axis=1)
+    case("Trilu", 14, [x, np.array(1)])
+    case("Trilu", 14, [x, np.array(-1)], upper=0)
+    case("ConstantOfShape", 9, [ints(2, 3)])
+    case("Range", 11, [np.array(2), np.array(9), np.array(3)])
+    case("Range", 11, [np.array(9), np.array(2), np.array(-3)])
+    case("Range", 11, [C(0, "int64"), np.array(4), C(1, "int64")])
+    case("Range", 11, [np.array(0.5, "float32"), np.array(2, "float32"), np.array(0.25, "float32")])
+    case("HannWindow", 17, [np.array(6)])
+    case("CenterCropPad", 18, [x, ints(2, 8)])
+    case("Resize", 13, [some(1, 1, 2, 2), None, None, ints(1, 1, 4, 3)], mode="linear")
+
+
+def later_contrib():
+    m = "com.microsoft."
+    x, w, b = some(2, 3, 4), C(some(4, 12)), C(some(12))
+    case(m + "Attention", 1, [x, w, b, None, some(2, 2, 2, 5, 2)], 2, num_heads=2)
+    case(m + "Attention", 1, [x, w, b, None, some(2, 2, 2, 5, 2)], 2, num_heads=2, unidirectional=1)
+    case(m + "Attention", 1, [x, C(some(4, 14)), C(some(14))], num_heads=2, qkv_hidden_sizes=[4, 4, 6])
+    # onnxruntime has what one argument holds on other devices alone.
+    def attended(q, k, v):
+        scores = np.einsum("bshd,bthd->bhst", q, k) / 2
+        shares = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+        return np.einsum("bhst,bthd->bshd", shares, v).reshape(q.shape[0], q.shape[1], -1)
+
+    all, q, both = some(2, 3, 2, 3, 4), some(2, 3, 8), some(2, 5, 2, 2, 4)
+    case(m + "MultiHeadAttention", 1, [all], own=[attended(*np.moveaxis(all, 3, 0))], num_heads=2)
+    own = attended(q.reshape(2, 3, 2, 4), *np.moveaxis(both, 3, 0))
+    case(m + "MultiHeadAttention", 1, [q, both], own=[own], num_heads=2)
+    bytes = lambda *sizes: C(some(*sizes, dtype="uint8", low=100, high=156))
+    scale, zero = C(np.array([0.03125], "float32")), C(np.array([128], "uint8"))
+    tail = [scale, zero, scale, zero]
+    lstm = m + "DynamicQuantizeLSTM"
+    case(lstm, 1, [some(4, 1, 3), bytes(1, 3, 8), bytes(1, 2, 8), C(some(1, 16)), None, None, None, None] + tail, 3, hidden_size=2)
+    case(lstm, 1, [some(3, 1, 3), bytes(1, 3, 8), bytes(1, 2, 8), None, None, some(1, 1, 2), some(1, 1, 2), None] + tail, 3, hidden_size=2, direction="reverse", clip=0.5)
+    scale, zero = C(np.array([0.03125, 0.0625], "float32")), C(np.array([128, 120], "uint8"))
+    case(lstm, 1, [some(3, 1, 3), bytes(2, 3, 8), bytes(2, 2, 8), C(some(2, 16)), None, None, None, None, scale, zero, scale, zero], 3, hidden_size=2, direction="bidirectional")
+    gates = ["HardSigmoid", "Tanh", "LeakyRelu"]
+    scale, zero = C(np.array([0.03125], "float32")), C(np.array([128], "uint8"))
+    case(lstm, 1, [some(3, 1, 3), bytes(1, 3, 8), bytes(1, 2, 8), None, None, None, None, None, scale, zero, scale, zero], 3, hidden_size=2, activations=gates, activation_alpha=[0.25, 0.5], activation_beta=[0.5], input_forget=1)
+    i32 = lambda *v: np.array(v, "int32")
+    number = lambda v: np.array(v, "int32")
+    cos, sin = some(9, 8), some(9, 8)
+    group = m + "GroupQueryAttention"
+    heads = dict(num_heads=4, kv_num_heads=2)
+    first = lambda s: [some(2, s, 64), some(2, s, 32), some(2, s, 32)]
+    past = lambda n: [some(2, 2, n, 16), some(2, 2, n, 16)]
+    none = [np.zeros((2, 2, 0, 16), "float32")] * 2
+    case(group, 1, first(3) + none + [i32(2, 2), number(3)], 3, **heads)
+    case(group, 1, first(3) + [None, None, i32(2, 2), number(3)], 3, **heads)
+    case(group, 1, first(1) + past(4) + [i32(4, 4), number(5)], 3, **heads)
+    case(group, 1, first(1) + past(4) + [i32(4, 4), C(5, "int32"), cos, sin], 3, do_rotary=1, **heads)
+    case(group, 1, first(3) + none + [i32(2, 2), number(3), cos, sin], 3, do_rotary=1, rotary_interleaved=1, **heads)
+    case(group, 1, [some(2, 3, 128)] + [None, None] + none + [i32(2, 2), number(3), cos, sin], 3, do_rotary=1, **heads)
+    for more in [dict(scale=0.25), dict(softcap=2.0), dict(local_window_size=2), dict(smooth_softmax=1)]:
+        case(group, 1, first(4) + none + [i32(3, 3), number(4)], 3, **heads, **more)
+        case(group, 1, first(1) + past(4) + [i32(4, 4), number(5)], 3, **heads, **more)
+    case(group, 1, first(1) + past(4) + [i32(4, 2), number(5), cos, sin], 3, do_rotary=1, **heads)
+
+
 def main():
     parts = [elementwise, casts, pairs, old_pairs, reduced, shapes, places, norms, products, windows, quantized, networks]
-    parts += [rows, more_elementwise, losses, pools, smooth, bytes, signals, grids, attentions, contrib, later]
+    parts += [rows, more_elementwise, losses, pools, smooth, bytes, signals, grids, attentions, contrib, later, chosen, states, read_sizes, later_contrib]
     for part in parts:
         print(f"# {part.__name__}")
         part()

@@ -102,6 +102,15 @@ pub fn constant(name: &str, kind: i64, dims: &[i64], raw: Vec<u8>) -> Vec<u8> {
     tensor(name, dims, kind, raw)
 }
 
+/// A constant whose elements lie in another file, by keys with their values.
+pub fn outside(name: &str, kind: i64, dims: &[i64], entries: &[(&str, &str)]) -> Vec<u8> {
+    let dims: Vec<u8> = dims.iter().flat_map(|n| int(1, *n)).collect();
+    let entry =
+        |(key, value): &(&str, &str)| bytes(13, &[bytes(1, key.as_bytes()), bytes(2, value.as_bytes())].concat());
+    let entries: Vec<u8> = entries.iter().flat_map(entry).collect();
+    [dims, int(2, kind), bytes(8, name.as_bytes()), entries, int(14, 1)].concat()
+}
+
 fn tensor(name: &str, dims: &[i64], kind: i64, raw: Vec<u8>) -> Vec<u8> {
     let dims: Vec<u8> = dims.iter().flat_map(|n| int(1, *n)).collect();
     [dims, int(2, kind), bytes(8, name.as_bytes()), bytes(9, &raw)].concat()

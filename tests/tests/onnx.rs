@@ -124,17 +124,18 @@ fn what_has_no_translation_is_told_all_at_once() {
         &[
             node("Frobnicate", &["x"], &["a"], &[]),
             node("Relu", &["a"], &["b"], &[]),
-            node("NonZero", &["b"], &["c"], &[]),
+            node("BitCast", &["b"], &["c"], &[("to", Attribute::Int(6))]),
             node("Frobnicate", &["c"], &["d"], &[]),
         ],
         &["d"],
     );
     let source = "net = io.read_onnx(\"m.onnx\")\nprint(net(op.ones((3,))))\n";
-    let words = ["E0690", "2 operators", "`Frobnicate`: node `the a`, node `the d`", "`NonZero`: node `the c`"];
+    let words =
+        ["E0690", "2 operators", "`Frobnicate`: node `the a`, node `the d`", "`BitCast`: node `the c` (no operator"];
     refused(&[("m.onnx", &file)], source, &words);
     let depends = model(
         17,
-        &[input("x", 1, &["n"]), input("to", 7, &["2"])],
+        &[input("x", 1, &["n"]), input("to", 7, &["k"])],
         &[],
         &[node("Reshape", &["x", "to"], &["y"], &[]), node("Relu", &["y"], &["z"], &[])],
         &["z"],

@@ -274,7 +274,7 @@ fn sequences_hold_tensors() {
     let nodes =
         [node("SequenceConstruct", &["x", "x"], &["s"], &[]), node("SequenceConstruct", &["s", "s"], &["t"], &[])];
     let file = model(17, &[input("x", 1, &["n"])], &[], &nodes, &["x"]);
-    refused(&file, "print(1)\n", &["E0690", "`SequenceConstruct`, node `the t`", "its argument 0 is a sequence"]);
+    refused(&file, "print(1)\n", &["E0690", "`SequenceConstruct`, node `the t`", "its argument 0 is no tensor"]);
 }
 
 #[test]

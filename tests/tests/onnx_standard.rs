@@ -131,7 +131,9 @@ fn every_attribute_that_is_followed_has_a_reference() {
     let cases = cases();
     let mut missing = vec![];
     // Sequences are no arguments of a node alone: `tests/tests/onnx_graphs.rs` has them.
-    let alone = |r: &&Row| r.translate.is_some() && !r.name.contains("Sequence");
+    // Neither are optional values, and random numbers have no reference: `tests/tests/onnx_data.rs` has them.
+    let others = ["Sequence", "Optional", "Random", "Bernoulli", "Multinomial"];
+    let alone = |r: &&Row| r.translate.is_some() && !others.iter().any(|o| r.name.contains(o));
     let reverses = operators().into_iter().filter(|r| r.name == "ReverseSequence");
     for row in operators().into_iter().filter(alone).chain(reverses) {
         if !cases.iter().any(|c| c.op == row.name) {
@@ -150,6 +152,21 @@ fn every_attribute_that_is_followed_has_a_reference() {
         }
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// docs/onnx.md has a row for each operator that is refused, with the reason that the error says.
+#[test]
+fn operators_that_are_refused_are_told_with_their_reasons() {
+    let docs = std::fs::read_to_string(root().join("docs/onnx.md")).unwrap_or_else(|e| panic!("{e}"));
+    let table = docs.split("| operator | why it is refused |\n|---|---|\n").nth(1).unwrap_or_default();
+    let rows: Vec<String> = table.lines().take_while(|l| l.starts_with('|')).map(str::to_owned).collect();
+    let wanted: Vec<String> = tessera_onnx::REFUSED.iter().map(|(name, why)| format!("| `{name}` | {why} |")).collect();
+    assert_eq!(rows, wanted);
+    assert!(tessera_onnx::REFUSED.is_sorted());
+    for (name, why) in tessera_onnx::REFUSED {
+        let told = refusal(name, 22, &[]);
+        assert_eq!(told, format!("`{name}`: node `the y` ({why})"));
+    }
 }
 
 /// A case with the arguments of one type in another dtype.

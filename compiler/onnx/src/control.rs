@@ -38,6 +38,7 @@ impl<'m> Pass<'m> {
         match node.op {
             "If" => self.branch(node, schema),
             "Loop" => self.repeat(node, schema),
+            "SequenceMap" => self.mapped(node),
             _ => self.scan(node, schema),
         }
     }
@@ -101,6 +102,50 @@ impl<'m> Pass<'m> {
         Ok((lines, values?))
     }
 
+    /// The same of a graph that is computed again and again.
+    fn repeated(&mut self, graph: &'m Graph<'m>, known: HashMap<&'m str, Value<'m>>) -> Result<Written<'m>, No> {
+        self.body.loops += 1;
+        let written = self.apart(graph, known);
+        self.body.loops -= 1;
+        written
+    }
+
+    /// `SequenceMap`: a graph for each element of a sequence, whose length is known.
+    fn mapped(&mut self, node: &'m onnx::Node<'m>) -> Result<(), No> {
+        let graph = held(node, "body")?;
+        let mut given = vec![];
+        for name in &node.inputs {
+            given.push(match self.body.value(name) {
+                Some(Value::Broken) => return Err(String::new()),
+                Some(value) => value.clone(),
+                None => return Err(format!("nothing before it computes `{}`", comment(name))),
+            });
+        }
+        let Some(Value::List(first)) = given.first() else {
+            return Err("its argument 0 is no sequence of a known length".into());
+        };
+        let count = first.len();
+        if given.iter().any(|v| matches!(v, Value::List(all) if all.len() != count)) {
+            return Err("its sequences have different lengths".into());
+        }
+        let mut lists: Vec<Vec<Value>> = vec![vec![]; graph.outputs.len()];
+        for i in 0..count {
+            let own = |v: &Value<'m>| match v {
+                Value::List(all) => all[i].clone(),
+                value => value.clone(),
+            };
+            let known = graph.inputs.iter().map(|f| f.name).zip(given.iter().map(own)).collect();
+            for (list, value) in lists.iter_mut().zip(self.inner(graph, known)?) {
+                list.push(value);
+            }
+        }
+        self.body.hold(count.saturating_mul(lists.len()))?;
+        for (name, list) in node.outputs.iter().zip(lists) {
+            self.body.set(name, Value::List(list));
+        }
+        Ok(())
+    }
+
     /// `If`: one branch where the condition is known, else the one that a call decides on.
     fn branch(&mut self, node: &'m onnx::Node<'m>, schema: &'static Schema) -> Result<(), No> {
         let (then, otherwise) = (held(node, "then_branch")?, held(node, "else_branch")?);
@@ -130,18 +175,18 @@ impl<'m> Pass<'m> {
         graphs: [&'m Graph<'m>; 2],
         by_size: bool,
     ) -> Result<(), No> {
-        let (mut a, mut b) = (self.apart(graphs[0], HashMap::new())?, self.apart(graphs[1], HashMap::new())?);
-        let rank_of = |v: &Value| match v {
-            Value::Tensor(t) => t.rank,
-            Value::Constant(t) => t.dims.len(),
-            Value::Ints(ints) => usize::from(!ints.scalar),
-            Value::Matrix(..) => 2,
-            Value::List(_) | Value::Broken => 0,
-        };
-        if a.1.iter().chain(&b.1).any(|v| matches!(v, Value::List(_))) {
-            return Err("its branches give sequences, and its condition is not known".into());
+        // The first branch is computed where the test holds.
+        self.body.assumed.extend(by_size.then(|| test.to_owned()));
+        let first = self.apart(graphs[0], HashMap::new());
+        if by_size {
+            self.body.assumed.pop();
         }
-        let same = a.1.iter().zip(&b.1).all(|(a, b)| (rank_of(a), a.dtype()) == (rank_of(b), b.dtype()));
+        let (mut a, mut b) = (first?, self.apart(graphs[1], HashMap::new())?);
+        if a.1.iter().chain(&b.1).any(|v| matches!(v, Value::List(_) | Value::Nothing)) {
+            return Err("its branches give sequences or optional values, and its condition is not known".into());
+        }
+        let ty = |v: &Value| (v.rank(), v.dtype(), v.held());
+        let same = a.1.iter().zip(&b.1).all(|(a, b)| ty(a) == ty(b));
         if !same && !by_size {
             return Err("its branches give different types, and its condition depends on data".into());
         }
@@ -199,7 +244,7 @@ impl<'m> Pass<'m> {
             (0, _) | (_, 0) => vec![],
             _ => x.known.iter().zip(&y.known).map(|(a, b)| if a == b { *a } else { -1 }).collect(),
         };
-        Ok(Value::Tensor(Tensor { known, ..Tensor::new(name, x.rank, x.dtype) }))
+        Ok(Value::Tensor(Tensor { known, held: x.held, ..Tensor::new(name, x.rank, x.dtype) }))
     }
 
     /// `Loop`: a loop of the program, whose turns may depend on sizes and on elements, and whose values may grow.
@@ -226,7 +271,7 @@ impl<'m> Pass<'m> {
             let start = at.tensor(i + 2)?;
             let name = at.body.fresh();
             at.body.lines.push(format!("{name} = {}", start.text));
-            state.push(Tensor::new(name, start.rank, start.dtype));
+            state.push(Tensor { held: start.held, ..Tensor::new(name, start.rank, start.dtype) });
         }
         let (turn, go) = (self.body.fresh(), self.body.fresh());
         let number = Ints { elems: vec![Int::Size(turn.clone())], scalar: true, dtype: DType::I64 };
@@ -234,7 +279,7 @@ impl<'m> Pass<'m> {
         let given =
             [Value::Ints(number), Value::Tensor(test)].into_iter().chain(state.iter().cloned().map(Value::Tensor));
         let known = graph.inputs.iter().map(|i| i.name).zip(given).collect();
-        let (lines, values) = self.apart(graph, known)?;
+        let (lines, values) = self.repeated(graph, known)?;
         let (Some(goes_on), results) = (values.first(), values.get(1..).unwrap_or_default()) else {
             return Err("its graph gives nothing".into());
         };
@@ -245,7 +290,7 @@ impl<'m> Pass<'m> {
         let (mut texts, mut rows) = (vec![], vec![]);
         for (i, value) in results.iter().enumerate() {
             let t = self.body.as_tensor(value)?;
-            if i < carried && (t.rank, t.dtype) != (state[i].rank, state[i].dtype) {
+            if i < carried && (t.rank, t.dtype, t.held) != (state[i].rank, state[i].dtype, state[i].held) {
                 let s = &state[i];
                 return Err(format!(
                     "a value with {} dims of {} becomes one with {} of {}",
@@ -295,7 +340,7 @@ impl<'m> Pass<'m> {
                 None => state[i].clone(),
                 Some(k) if k < stacked => {
                     let text = self.stacked(&lists[k], &rows[k + carried], graph.outputs[1 + carried + k].name)?;
-                    Tensor::new(text, rows[i].rank + 1, rows[i].dtype)
+                    Tensor { held: rows[i].held, ..Tensor::new(text, rows[i].rank + 1, rows[i].dtype) }
                 }
                 Some(_) => return Err("it has more results than its graph".into()),
             };
@@ -354,24 +399,24 @@ impl<'m> Pass<'m> {
             let inner = match i.checked_sub(carried) {
                 None => {
                     starts.push(t.text.clone());
-                    types.push((t.rank, t.dtype));
-                    Tensor::new(format!("{state}[{i}]"), t.rank, t.dtype)
+                    types.push((t.rank, t.dtype, t.held));
+                    Tensor { held: t.held, ..Tensor::new(format!("{state}[{i}]"), t.rank, t.dtype) }
                 }
                 Some(k) => {
                     let axis = t.axis(axes[k])?;
                     let text = if axis == 0 { t.text } else { format!("op.moveaxis({}, {axis}, 0)", t.text) };
                     given.push(if ways[k] == 1 { format!("op.flip({text}, axis=0)") } else { text });
-                    Tensor::new(format!("{now}[{k}]"), t.rank - 1, t.dtype)
+                    Tensor { held: t.held, ..Tensor::new(format!("{now}[{k}]"), t.rank - 1, t.dtype) }
                 }
             };
             known.insert(formal.name, Value::Tensor(inner));
         }
-        let (lines, values) = self.apart(graph, known)?;
+        let (lines, values) = self.repeated(graph, known)?;
         let mut results = vec![];
         for value in &values {
             results.push(self.body.as_tensor(value)?);
         }
-        if results.iter().zip(&types).any(|(t, ty)| (t.rank, t.dtype) != *ty) {
+        if results.iter().zip(&types).any(|(t, ty)| (t.rank, t.dtype, t.held) != *ty) {
             return Err("a value that it carries becomes one of another type".into());
         }
         let texts: Vec<String> = results.iter().map(|t| t.text.clone()).collect();
@@ -390,7 +435,7 @@ impl<'m> Pass<'m> {
                 }
             };
             let text = self.body.line(&text)?;
-            self.body.set(name, Value::Tensor(Tensor::new(text, rank, t.dtype)));
+            self.body.set(name, Value::Tensor(Tensor { held: t.held, ..Tensor::new(text, rank, t.dtype) }));
         }
         Ok(())
     }

@@ -129,7 +129,7 @@ fn of(n: &Node, i: usize) -> Option<Vec<i64>> {
         Value::Constant(t) => t.dims.clone(),
         Value::Ints(ints) if ints.scalar => vec![],
         Value::Ints(ints) => vec![i64::try_from(ints.elems.len()).ok()?],
-        Value::Matrix(..) | Value::List(_) | Value::Broken => return None,
+        Value::Matrix(..) | Value::List(_) | Value::Nothing | Value::Broken => return None,
     })
 }
 

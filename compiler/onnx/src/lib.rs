@@ -9,14 +9,17 @@ mod standard;
 mod names;
 mod value;
 mod node;
+mod held;
 mod ops;
 mod gate;
+mod refusals;
 mod known;
 mod order;
 mod module;
 mod control;
 
 pub use module::{module, module_of};
+pub use refusals::REFUSED;
 
 use tessera_base::Code;
 

@@ -2,17 +2,19 @@
 
 use crate::Refused;
 use crate::gate;
+use crate::held;
 use crate::known;
 use crate::names::{Names, comment, quoted};
 use crate::node::{Body, No, Node};
 use crate::ops;
 use crate::order::ordered;
+use crate::refusals;
 use crate::standard;
 use crate::value::{Tensor, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use tessera_base::{Code, DType};
-use tessera_runtime::io::onnx::{self, Attribute, Dim, Graph, Model};
+use tessera_runtime::io::onnx::{self, Attribute, Dim, Graph, Held, Model};
 
 /// Complaints that are told, at most.
 const TOLD_MAX: usize = 30;
@@ -52,7 +54,8 @@ fn translated(model: &Model, path: &str) -> Result<String, Refused> {
     unknown_operators(&model.graph, &mut unknown);
     if !unknown.is_empty() {
         let count = unknown.len();
-        let list = unknown.into_iter().map(|(op, nodes)| format!("`{op}`: {}", listed(&nodes))).collect();
+        let why = |op: &str| refusals::reason(op).map_or(String::new(), |why| format!(" ({why})"));
+        let list = unknown.into_iter().map(|(op, nodes)| format!("`{op}`: {}{}", listed(&nodes), why(&op))).collect();
         let message = format!("`{path}` has {} that {} not supported", many(count, "operator"), are(count));
         return Err(refused(message, list));
     }
@@ -152,7 +155,12 @@ impl<'m> Pass<'m> {
                 continue;
             }
             let param = sizes.names.fresh(input.name, "x");
-            let dtype = onnx::dtype(input.kind).map_err(|e| format!("input `{}`: {e}", comment(input.name)))?;
+            if input.kind == 0 {
+                let name = comment(input.name);
+                return Err(format!("input `{name}`: it is no tensor but a sequence, a map or an optional value"));
+            }
+            let (dtype, held) =
+                onnx::storage(input.kind).map_err(|e| format!("input `{}`: {e}", comment(input.name)))?;
             let Some(shape) = &input.shape else {
                 return Err(format!("input `{}`: its rank is not told", comment(input.name)));
             };
@@ -160,7 +168,7 @@ impl<'m> Pass<'m> {
             dims.push(dtype.to_string());
             params.push(format!("{param}: Tensor[{}]", dims.join(", ")));
             let known = shape.iter().map(|d| if let Dim::Size(n @ 1..) = d { *n } else { -1 }).collect();
-            let t = Tensor { known, ..Tensor::new(param, shape.len(), dtype) };
+            let t = Tensor { known, held, ..Tensor::new(param, shape.len(), dtype) };
             self.body.set(input.name, Value::Tensor(t));
         }
         self.body.tell(graph);
@@ -169,16 +177,29 @@ impl<'m> Pass<'m> {
         for output in &graph.outputs {
             match self.body.value(output.name).cloned() {
                 Some(Value::Broken) => {}
+                // A sequence is a tuple of its elements.
+                Some(Value::List(all)) => {
+                    let texts = all.iter().map(|v| Ok(self.body.as_tensor(v)?.text)).collect::<Result<Vec<_>, No>>()?;
+                    results.push(format!(
+                        " = ({})",
+                        texts.iter().map(|t| format!("{t}, ")).collect::<String>().trim_end()
+                    ));
+                }
                 Some(value) => {
                     let t = self.body.as_tensor(&value)?;
-                    if let Ok(said) = onnx::dtype(output.kind)
+                    if let Ok((said, held)) = onnx::storage(output.kind)
                         && output.kind != 0
-                        && said != t.dtype
+                        && (said, held) != (t.dtype, t.held)
                     {
-                        let name = comment(output.name);
-                        return Err(format!("output `{name}`: the file says {said}, and it is {}", t.dtype));
+                        let name = |dtype: DType, held: Held| match held {
+                            Held::Own => dtype.to_string(),
+                            held => held.name().to_owned(),
+                        };
+                        let (output, said, own) = (comment(output.name), name(said, held), name(t.dtype, t.held));
+                        return Err(format!("output `{output}`: the file says {said}, and it is {own}"));
                     }
-                    results.push(t);
+                    // The dtypes are those of the standard, or the module is refused.
+                    results.push(format!(": Tensor[..., {}] = {}", t.dtype, t.text));
                 }
                 None => self.problems.push(format!("nothing computes the output `{}`", comment(output.name))),
             }
@@ -186,10 +207,10 @@ impl<'m> Pass<'m> {
         Ok(self.text(graph, path, params, results))
     }
 
-    fn text(&self, graph: &Graph, path: &str, mut params: Vec<String>, results: Vec<Tensor>) -> String {
+    fn text(&self, graph: &Graph, path: &str, mut params: Vec<String>, results: Vec<String>) -> String {
         let mut out = format!("# {}, version {} of the operators\n", comment(path), self.body.opset);
-        if self.body.library {
-            out.push_str("import std.onnx as onnx\n");
+        for module in &self.body.libraries {
+            out.push_str(&format!("import std.{module} as {module}\n"));
         }
         if !self.body.weights.is_empty() {
             let types = self.body.weights.iter().map(|(_, t)| weight_type(t)).collect::<Vec<_>>();
@@ -215,9 +236,8 @@ impl<'m> Pass<'m> {
         for line in &self.body.lines {
             out.push_str(&format!("    {line}\n"));
         }
-        // The dtypes are those of the standard, or the module is refused.
-        for (i, t) in results.iter().enumerate() {
-            out.push_str(&format!("    result{}: Tensor[..., {}] = {}\n", i + 1, t.dtype, t.text));
+        for (i, result) in results.iter().enumerate() {
+            out.push_str(&format!("    result{}{result}\n", i + 1));
         }
         let names: Vec<String> = (1..=results.len()).map(|i| format!("result{i}")).collect();
         out.push_str(&format!("    return {}\n", if names.is_empty() { "None".into() } else { names.join(", ") }));
@@ -247,6 +267,32 @@ impl<'m> Pass<'m> {
         }
     }
 
+    /// Notes what the elements of the results are, and cuts off what they have more than those.
+    fn hold(
+        &mut self,
+        node: &'m onnx::Node<'m>,
+        row: &ops::Row,
+        schema: &standard::Schema,
+        arguments: &[Held],
+    ) -> Result<(), No> {
+        if arguments.iter().all(|h| *h == Held::Own) {
+            return Ok(());
+        }
+        for (i, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let held = held::of_result(row.name, schema, i, arguments);
+            let (true, Some(value)) = (held != Held::Own, self.body.value(name).cloned()) else { continue };
+            let value = match value {
+                Value::Tensor(t) if held::wraps(row.name) && held != Held::U64 => {
+                    let text = self.body.line(&held::cut(&t.text, held))?;
+                    Value::Tensor(Tensor { text, ..t })
+                }
+                value => value,
+            };
+            self.body.set(name, held::marked(value, held));
+        }
+        Ok(())
+    }
+
     fn node(&mut self, node: &'m onnx::Node<'m>) -> Result<(), No> {
         if let Some(body) = &node.body {
             return self.call(node, body);
@@ -254,7 +300,11 @@ impl<'m> Pass<'m> {
         let row = ops::find(node.domain, node.op).ok_or("its operator is not known")?;
         let schema = gate::checked(node, row, self.body.opset)?;
         let Some(translate) = row.translate else { return self.control(node, schema) };
+        let held_of = |name: &&str| self.body.value(name).map(first_held).unwrap_or_default();
+        let held: Vec<Held> = node.inputs.iter().map(held_of).collect();
+        held::checked(row.name, &held)?;
         translate(&mut Node { body: &mut self.body, node, schema })?;
+        self.hold(node, row, schema, &held)?;
         // What the standard says of the results holds.
         let dtype = |name: &&str| self.body.value(name).and_then(Value::dtype);
         let inputs: Vec<Option<DType>> = node.inputs.iter().map(dtype).collect();
@@ -267,6 +317,14 @@ impl<'m> Pass<'m> {
         }
         known::tell(&mut self.body, node, schema);
         Ok(())
+    }
+}
+
+/// What the elements of a value, or of the first one of a sequence, are in the file.
+fn first_held(value: &Value) -> Held {
+    match value {
+        Value::List(all) => all.first().map(first_held).unwrap_or_default(),
+        value => value.held(),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::names::Names;
 use crate::standard::Schema;
 use crate::value::{Int, Ints, Tensor, Value, literal, shown};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tessera_base::DType;
 use tessera_runtime::io::onnx::{self, Attribute, Dim};
 
@@ -14,6 +14,10 @@ pub type No = String;
 const TEXT_MAX: usize = 60;
 /// Ints that are kept as such, at most.
 const INTS_MAX: usize = 4096;
+/// Elements of all sequences together, at most.
+const HELD_MAX: usize = 1 << 20;
+/// Sizes that are read from one tensor, at most.
+const READ_MAX: i64 = 16;
 /// Lines of a function, at most: graphs in graphs are written out for every use.
 const LINES_MAX: usize = 1 << 20;
 
@@ -34,9 +38,15 @@ pub struct Body<'m> {
     names: Names,
     count: usize,
     /// Elements of sequences.
-    pub held: usize,
-    /// Uses functions of `std.onnx`.
-    pub library: bool,
+    held: usize,
+    /// Modules of the library whose functions it uses.
+    pub libraries: BTreeSet<&'static str>,
+    /// Draws of random numbers so far.
+    pub draws: i64,
+    /// Tests of sizes that hold where the graph that is translated is computed.
+    pub assumed: Vec<String>,
+    /// Loops around what is translated.
+    pub loops: usize,
 }
 
 impl<'m> Body<'m> {
@@ -58,6 +68,12 @@ impl<'m> Body<'m> {
     pub fn tell(&mut self, graph: &'m onnx::Graph<'m>) {
         let all = graph.values.iter().chain(&graph.outputs);
         self.told.extend(all.filter_map(|v| Some((v.name, v.shape.as_deref()?))));
+    }
+
+    /// Counts elements of sequences: each is held on its own, so what all hold together is bounded.
+    pub fn hold(&mut self, count: usize) -> Result<(), No> {
+        self.held = self.held.saturating_add(count);
+        if self.held > HELD_MAX { Err("the sequences of the model are too long".into()) } else { Ok(()) }
     }
 
     pub fn fresh(&mut self) -> String {
@@ -99,7 +115,7 @@ impl<'m> Body<'m> {
             self.weights.push((field, t));
         }
         let text = format!("weights.{}", self.weights[at].0);
-        Ok(Tensor { known: t.dims.clone(), ..Tensor::new(text, t.dims.len(), dtype) })
+        Ok(Tensor { known: t.dims.clone(), held: t.held(), ..Tensor::new(text, t.dims.len(), dtype) })
     }
 
     pub fn as_tensor(&mut self, value: &Value<'m>) -> Result<Tensor, No> {
@@ -119,6 +135,7 @@ impl<'m> Body<'m> {
                 _ => self.weight(t),
             },
             Value::List(_) => Err("a sequence stands where a tensor is needed".into()),
+            Value::Nothing => Err("an optional value that holds nothing stands where a tensor is needed".into()),
             Value::Broken => Err(String::new()),
         }
     }
@@ -177,11 +194,11 @@ impl<'m> Node<'_, 'm> {
             Some(ints) => (ints.elems.len() == 1).then(|| (ints.elems[0].text(), ints.scalar, ints.dtype)),
             None => v.number().map(|(x, rank, d)| (literal(x, d), rank == 0, d)),
         };
-        let most = values.iter().filter(|v| alone(v).is_none()).map(|v| self.rank_of(v)).max();
+        let most = values.iter().filter(|v| alone(v).is_none()).map(|v| v.rank().unwrap_or(0)).max();
         let mut out = vec![];
         for (i, v) in values.iter().enumerate() {
             let literal = alone(v).filter(|(.., d)| *d != DType::Bool);
-            let rank = self.rank_of(v);
+            let rank = v.rank().unwrap_or(0);
             match (literal, most) {
                 (Some((text, _, dtype)), Some(most)) if rank <= most => {
                     out.push(Operand { text, rank, dtype, weak: true })
@@ -195,16 +212,6 @@ impl<'m> Node<'_, 'm> {
         Ok(out)
     }
 
-    fn rank_of(&self, v: &Value) -> usize {
-        match v {
-            Value::Tensor(t) => t.rank,
-            Value::Constant(t) => t.dims.len(),
-            Value::Ints(ints) => usize::from(!ints.scalar),
-            Value::Matrix(..) => 2,
-            Value::List(_) | Value::Broken => 0,
-        }
-    }
-
     pub fn optional(&mut self, i: usize) -> Result<Option<Tensor>, No> {
         if self.has(i) { self.tensor(i).map(Some) } else { Ok(None) }
     }
@@ -215,6 +222,28 @@ impl<'m> Node<'_, 'm> {
             Some(ints) => Ok(ints.elems.iter().map(Int::truncated).collect()),
             None => Err(format!("its argument {i} (`{}`) depends on data", self.node.inputs[i])),
         }
+    }
+
+    /// The same, read from a tensor of a known number of elements where it depends on data: such sizes are told when
+    /// the model runs.
+    pub fn sizes(&mut self, i: usize) -> Result<Vec<Int>, No> {
+        let (Err(why), value) = (self.ints(i), self.value(i)?) else { return self.ints(i) };
+        let Value::Tensor(t) = value else { return Err(why) };
+        let places = match (t.rank, t.known.first()) {
+            (0, _) => vec![String::new()],
+            (1, Some(count @ 0..=READ_MAX)) => (0..*count).map(|k| format!("[{k}]")).collect(),
+            _ => return Err(format!("{why}, and how many there are does, too")),
+        };
+        let mut out = vec![];
+        for place in places {
+            out.push(Int::Other(self.body.line(&format!("int({}{place}.item())", t.text))?));
+        }
+        Ok(out)
+    }
+
+    /// The first of [`Node::sizes`].
+    pub fn size(&mut self, i: usize) -> Result<Int, No> {
+        self.sizes(i)?.into_iter().next().ok_or_else(|| format!("its argument {i} is empty"))
     }
 
     /// An argument whose value may not depend on the inputs, not even on their sizes.
@@ -388,10 +417,29 @@ impl<'m> Node<'_, 'm> {
         Ok(())
     }
 
-    /// A function of `std.onnx`.
+    /// A function of the library for ONNX files.
     pub fn library(&mut self, call: &str) -> String {
-        self.body.library = true;
-        format!("onnx.{call}")
+        let module = home(call.split('(').next().unwrap_or(call));
+        self.body.libraries.insert(module);
+        format!("{module}.{call}")
+    }
+}
+
+/// The module in `std` that has a function.
+fn home(function: &str) -> &'static str {
+    match function {
+        "gru" | "lstm" | "rnn" => "onnx_recurrent",
+        "attention" | "grouped_attention" | "linear_attention" | "rotary" | "unpacked" => "onnx_attention",
+        "affine_grid"
+        | "deform_conv"
+        | "grid_sample"
+        | "lrn"
+        | "non_max_suppression"
+        | "resize"
+        | "resize_linear"
+        | "resize_smooth"
+        | "roi_align" => "onnx_images",
+        _ => "onnx",
     }
 }
 

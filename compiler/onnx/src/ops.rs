@@ -2,6 +2,8 @@
 
 mod attention;
 mod contrib;
+mod contrib_attention;
+mod draws;
 mod elementwise;
 mod index;
 mod norm;
@@ -11,7 +13,9 @@ mod product;
 mod quantized;
 mod recurrent;
 mod reduce;
+mod regions;
 mod scatter;
+mod selection;
 mod sequences;
 mod shape;
 mod signal;
@@ -62,6 +66,7 @@ const fn control(name: &'static str, honoured: &'static [&'static str]) -> Row {
 }
 
 const CONTROL: &[Row] = &[
+    control("SequenceMap", &["body"]),
     control("If", &["then_branch", "else_branch"]),
     control("Loop", &["body"]),
     control(
@@ -93,6 +98,8 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         CONTROL,
         attention::ROWS,
         contrib::ROWS,
+        contrib_attention::ROWS,
+        draws::ROWS,
         elementwise::ROWS,
         index::ROWS,
         norm::ROWS,
@@ -102,7 +109,9 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         quantized::ROWS,
         recurrent::ROWS,
         reduce::ROWS,
+        regions::ROWS,
         scatter::ROWS,
+        selection::ROWS,
         sequences::ROWS,
         shape::ROWS,
         signal::ROWS,

@@ -2,7 +2,7 @@
 
 use crate::names::comment;
 use tessera_base::DType;
-use tessera_runtime::io::onnx::{self, Attribute};
+use tessera_runtime::io::onnx::{self, Attribute, Held};
 
 /// Ints are looked at while a graph is translated up to this count.
 const INTS_MAX: u64 = 4096;
@@ -19,6 +19,8 @@ pub enum Value<'m> {
     Matrix(Ints, usize),
     /// A sequence.
     List(Vec<Value<'m>>),
+    /// An optional value that holds none.
+    Nothing,
     /// Reported already.
     Broken,
 }
@@ -31,11 +33,13 @@ pub struct Tensor {
     pub dtype: DType,
     /// Sizes that the file tells, -1 for others; empty where none is told.
     pub known: Vec<i64>,
+    /// What its elements are in the file, where that is no dtype here.
+    pub held: Held,
 }
 
 impl Tensor {
     pub fn new(text: impl Into<String>, rank: usize, dtype: DType) -> Tensor {
-        Tensor { text: text.into(), rank, dtype, known: vec![] }
+        Tensor { text: text.into(), rank, dtype, known: vec![], held: Held::Own }
     }
 }
 
@@ -301,7 +305,27 @@ impl Value<'_> {
             Value::Tensor(t) => Some(t.dtype),
             Value::Constant(t) => t.dtype().ok(),
             Value::Ints(ints) | Value::Matrix(ints, _) => Some(ints.dtype),
-            Value::List(_) | Value::Broken => None,
+            Value::List(_) | Value::Nothing | Value::Broken => None,
+        }
+    }
+
+    /// What its elements are in the file, where that is no dtype here.
+    pub fn held(&self) -> Held {
+        match self {
+            Value::Tensor(t) => t.held,
+            Value::Constant(t) => t.held(),
+            _ => Held::Own,
+        }
+    }
+
+    /// Its dims, where it is one tensor.
+    pub fn rank(&self) -> Option<usize> {
+        match self {
+            Value::Tensor(t) => Some(t.rank),
+            Value::Constant(t) => Some(t.dims.len()),
+            Value::Ints(ints) => Some(usize::from(!ints.scalar)),
+            Value::Matrix(..) => Some(2),
+            Value::List(_) | Value::Nothing | Value::Broken => None,
         }
     }
 
@@ -312,7 +336,7 @@ impl Value<'_> {
             Value::Constant(t) => {
                 let dtype = t.dtype().ok().filter(|d| matches!(d, DType::I64 | DType::I32 | DType::Bool))?;
                 let small = t.elems().is_some_and(|n| n <= INTS_MAX);
-                if t.dims.len() > 1 || !small {
+                if t.dims.len() > 1 || !small || t.held() != Held::Own {
                     return None;
                 }
                 let elems = t.ints().ok()?.into_iter().map(Int::Known).collect();
@@ -345,7 +369,7 @@ impl Value<'_> {
     pub fn whole(&self) -> Option<i64> {
         match (self.ints(), self) {
             (Some(ints), _) => ints.elems.first().and_then(Int::known),
-            (None, Value::Constant(t)) if t.elems() == Some(1) && t.dtype().ok()?.is_int() => {
+            (None, Value::Constant(t)) if t.elems() == Some(1) && t.held() == Held::Own && t.dtype().ok()?.is_int() => {
                 t.ints().ok()?.first().copied()
             }
             _ => None,

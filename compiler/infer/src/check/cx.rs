@@ -328,6 +328,15 @@ impl<'db> Cx<'db> {
         {
             return value;
         }
+        // An empty one reads nothing, and what it will hold is told by the name that it gets.
+        let empty = match &value.kind {
+            TKind::List(items) => items.is_empty(),
+            TKind::Dict(entries) => entries.is_empty(),
+            _ => false,
+        };
+        if empty {
+            return value;
+        }
         let (ty, span) = (value.ty.clone(), value.span);
         let local = self.temp(name, ty.clone(), span);
         self.out.push(TStmt::Set(local, value));

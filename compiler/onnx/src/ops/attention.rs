@@ -32,7 +32,81 @@ pub const ROWS: &[Row] = &[
         n.give(&text, x.rank, x.dtype)
     })
     .honours(&["interleaved", "num_heads", "rotary_embedding_dim"]),
+    row("LinearAttention", linear)
+        .honours(&["kv_num_heads", "q_num_heads", "scale", "update_rule"])
+        // How many places are computed at once.
+        .ignores(&["chunk_size"]),
+    row("CausalConvWithState", causal_conv).honours(&["activation"]),
 ];
+
+/// Attention by a state that is carried from place to place.
+fn linear(n: &mut Node) -> Result<(), No> {
+    let rule = n.text("update_rule", "gated_delta");
+    let (gated, delta) = (rule.starts_with("gated"), rule.ends_with("delta"));
+    for (i, name, needed) in [(4, "decay", gated), (5, "beta", delta)] {
+        if n.has(i) != needed {
+            return n.refuses("update_rule", &format!("its `{name}` is {}", if needed { "missing" } else { "there" }));
+        }
+    }
+    let mut args = vec![];
+    let mut dtypes = vec![];
+    for (i, name) in [(0, "q_num_heads"), (1, "kv_num_heads"), (2, "kv_num_heads")] {
+        let t = n.tensor(i)?;
+        if t.rank != 3 {
+            return Err(format!("its argument {i} has {} dims and not 3", t.rank));
+        }
+        dtypes.push(t.dtype);
+        args.push(heads(n, &t, name)?.text);
+    }
+    let mut state = dtypes[0];
+    if let Some(past) = n.optional(3)? {
+        state = past.dtype;
+        args.push(format!("past={}", past.text));
+    }
+    if let Some(t) = n.optional(4)? {
+        args.push(format!("decay={}", heads(n, &t, "kv_num_heads")?.text));
+    }
+    if let Some(t) = n.optional(5)? {
+        args.push(format!("beta=op.expand_dims(op.swapaxes({}, 1, 2), -1)", t.text));
+    }
+    if delta {
+        args.push("delta=True".into());
+    }
+    if n.float("scale", 0.0) != 0.0 {
+        args.push(format!("scale={}", n.literal("scale", 0.0, DType::F64)));
+    }
+    let call = n.library(&format!("linear_attention({})", args.join(", ")));
+    let all = n.bound(&call, 0, dtypes[0])?.text;
+    if n.wants(1) {
+        let last = n.bound(&format!("{all}[1]"), 4, state)?;
+        n.result(1, Value::Tensor(last));
+    }
+    let y = n.bound(&format!("{all}[0]"), 4, dtypes[0])?;
+    n.give(&joined(&y.text), 3, dtypes[0])
+}
+
+/// A convolution of each channel with what came before, of which the last places are kept for the next call.
+fn causal_conv(n: &mut Node) -> Result<(), No> {
+    let (x, w) = (n.tensor(0)?, n.tensor(1)?);
+    if [x.rank, w.rank] != [3, 3] {
+        return Err(format!("its arguments have {} and {} dims and not 3", x.rank, w.rank));
+    }
+    let (channels, more) = (x.dim(1).text(), format!("{} - 1", w.dim(2).text()));
+    let past = match n.optional(3)? {
+        Some(t) => t.text,
+        None => format!("op.zeros(({}, {channels}, {more}), dtype={})", x.dim(0).text(), x.dtype),
+    };
+    let all = n.bound(&format!("op.concat([{past}, {}], axis=2)", x.text), 3, x.dtype)?.text;
+    if n.wants(1) {
+        let last = n.bound(&format!("{all}[:, :, {}:]", x.dim(2).text()), 3, x.dtype)?;
+        n.result(1, Value::Tensor(last));
+    }
+    let bias = n.optional(2)?.map_or(String::new(), |b| format!(", bias={}", b.text));
+    let text = format!("op.conv1d({all}, {}{bias}, groups={channels})", w.text);
+    let y = n.bound(&text, 3, x.dtype)?.text;
+    let text = if n.text("activation", "none") == "none" { y } else { format!("op.silu({y})") };
+    n.give(&text, 3, x.dtype)
+}
 
 /// [B, S, H * D] as [B, H, S, D]; what has four dims stays as it is.
 pub fn heads(n: &mut Node, x: &Tensor, name: &str) -> Result<Tensor, No> {

@@ -1,6 +1,5 @@
 //! Operators of `com.microsoft` that optimised transformers and quantised files have.
 
-use super::attention::{heads, joined, split};
 use super::norm::trailing;
 use super::quantized::{Rows, narrow, placed_scale, shifted};
 use super::windows::{CONVOLVED_AND_ACTIVATED, convolution};
@@ -48,18 +47,6 @@ pub const ROWS: &[Row] = &[
     .honours(&["axis", "epsilon"])
     .refuses(&["stash_type"]),
     row("com.microsoft.EmbedLayerNormalization", embed).honours(&["epsilon"]).refuses(&["mask_index_type"]),
-    row("com.microsoft.Attention", attention)
-        .honours(&["mask_filter_value", "num_heads", "scale", "unidirectional"])
-        .refuses(&["do_rotary", "past_present_share_buffer", "qkv_hidden_sizes", "rotary_embedding_dim"]),
-    row("com.microsoft.MultiHeadAttention", multi_head).honours(&[
-        "mask_filter_value",
-        "num_heads",
-        "scale",
-        "unidirectional",
-    ]),
-    row("com.microsoft.RotaryEmbedding", rotary)
-        .honours(&["interleaved", "num_heads", "rotary_embedding_dim"])
-        .refuses(&["is_packed_batching", "scale"]),
     row("com.microsoft.MatMulNBits", |n| {
         let (a, q, scales) = (n.tensor(0)?, n.tensor(1)?, n.tensor(2)?);
         if n.has(4) {
@@ -202,122 +189,6 @@ fn embed(n: &mut Node) -> Result<(), No> {
     }
     n.result(2, Value::Tensor(sum));
     n.give(&norm, 3, words.dtype)
-}
-
-/// What is added to scores: a bias, and a large negative number where a mask [B, T] is 0.
-fn bias_of(n: &mut Node, mask: usize, bias: usize, dtype: DType) -> Result<String, No> {
-    let bias = n.optional(bias)?.map(|b| b.text);
-    let mask = match n.optional(mask)? {
-        Some(t) if t.rank == 2 => {
-            let far = n.literal("mask_filter_value", -10000.0, dtype);
-            Some(format!("op.where({}[:, None, None, :] > 0, 0.0, {far}).to({dtype})", t.text))
-        }
-        Some(t) => return Err(format!("its mask has {} dims; one of [batch, keys] is supported", t.rank)),
-        None => None,
-    };
-    Ok(match (mask, bias) {
-        (Some(a), Some(b)) => format!(", mask={a} + {b}"),
-        (Some(a), None) | (None, Some(a)) => format!(", mask={a}"),
-        (None, None) => String::new(),
-    })
-}
-
-/// The options that both kinds of attention have.
-fn options(n: &Node) -> String {
-    let mut out = String::new();
-    if n.int("unidirectional", 0) != 0 {
-        out.push_str(", causal=True");
-    }
-    if n.float("scale", 0.0) != 0.0 {
-        out.push_str(&format!(", scale={}", n.literal("scale", 0.0, DType::F64)));
-    }
-    out
-}
-
-/// Attention with the product that makes queries, keys and values.
-fn attention(n: &mut Node) -> Result<(), No> {
-    if n.has(4) || n.has(6) || n.wants(1) {
-        return Err("keys and values of the past are not supported".into());
-    }
-    let (x, w) = (n.tensor(0)?, n.tensor(1)?);
-    let bias = n.optional(2)?.map_or(String::new(), |b| format!(" + {}", b.text));
-    let all = n.bound(&format!("{} @ {}{bias}", x.text, w.text), 3, x.dtype)?;
-    let parts = n.bound(&format!("op.split({}, 3, axis=2)", all.text), 0, x.dtype)?.text;
-    let mut args = vec![];
-    for i in 0..3 {
-        let part = n.bound(&format!("{parts}[{i}]"), 3, x.dtype)?;
-        args.push(heads(n, &part, "num_heads")?.text);
-    }
-    let more = format!("{}{}", bias_of(n, 3, 5, x.dtype)?, options(n));
-    let call = n.library(&format!("attention({}{more})[0]", args.join(", ")));
-    let y = n.bound(&call, 4, x.dtype)?;
-    n.give(&joined(&y.text), 3, x.dtype)
-}
-
-/// Attention of queries, keys and values that are there.
-fn multi_head(n: &mut Node) -> Result<(), No> {
-    if n.has(8) || n.has(9) || n.wants(3) {
-        return Err("a buffer of the past and scores as a result are not supported".into());
-    }
-    if !n.has(1) || !n.has(2) {
-        return Err("queries, keys and values in one argument are not supported".into());
-    }
-    let given = n.tensor(0)?;
-    let bias = n.optional(3)?;
-    let mut args = vec![];
-    for i in 0..3 {
-        let mut t = n.tensor(i)?;
-        if let (Some(bias), 3) = (&bias, t.rank) {
-            // Its parts have the sizes of the three arguments, of which the first two are equal.
-            let size = given.dim(2).text();
-            let part =
-                ["{b}[:{s}]", "{b}[{s}:2 * {s}]", "{b}[2 * {s}:]"][i].replace("{b}", &bias.text).replace("{s}", &size);
-            t = n.bound(&format!("{} + {part}", t.text), 3, t.dtype)?;
-        }
-        args.push(heads(n, &t, "num_heads")?.text);
-    }
-    let mut more = bias_of(n, 4, 5, given.dtype)?;
-    for (i, name) in [(6, "past_key"), (7, "past_value")] {
-        if let Some(t) = n.optional(i)? {
-            more.push_str(&format!(", {name}={}", t.text));
-        }
-    }
-    more.push_str(&options(n));
-    let call = n.library(&format!("attention({}{more})", args.join(", ")));
-    let all = n.bound(&call, 0, given.dtype)?.text;
-    let y = n.bound(&format!("{all}[0]"), 4, given.dtype)?;
-    for i in [1, 2] {
-        if n.wants(i) {
-            let part = n.bound(&format!("{all}[{i}]"), 4, given.dtype)?;
-            n.result(i, Value::Tensor(part));
-        }
-    }
-    n.give(&joined(&y.text), 3, given.dtype)
-}
-
-fn rotary(n: &mut Node) -> Result<(), No> {
-    let (x, mut at, cos, sin) = (n.tensor(0)?, n.tensor(1)?, n.tensor(2)?, n.tensor(3)?);
-    let y = match (x.rank, n.int("num_heads", 0)) {
-        // The tables say how wide a head is.
-        (3, 0) => {
-            let (b, s) = (x.dim(0).text(), x.dim(1).text());
-            let text = format!("{}.reshape({b}, {s}, -1, 2 * {}).transpose(0, 2, 1, 3)", x.text, cos.dim(1).text());
-            n.bound(&text, 4, x.dtype)?
-        }
-        (3, count) => split(n, &x, count)?,
-        _ => x.clone(),
-    };
-    if at.rank == 1 {
-        // One place, at which all sequences begin.
-        let text = format!("(op.arange({0}.shape[2]) + {1}[0]).reshape(1, -1)", y.text, at.text);
-        at = n.bound(&text, 2, DType::I64)?;
-    }
-    let size = n.int("rotary_embedding_dim", 0);
-    let pairs = if n.int("interleaved", 0) != 0 { ", interleaved=True" } else { "" };
-    let args = format!("{}, {}, {}, positions={}, size={size}{pairs}", y.text, cos.text, sin.text, at.text);
-    let call = n.library(&format!("rotary({args})"));
-    let y = n.bound(&call, 4, x.dtype)?;
-    n.give(&if x.rank == 4 { y.text } else { joined(&y.text) }, x.rank, x.dtype)
 }
 
 /// Narrow ints as floats.

@@ -2,9 +2,9 @@
 
 use super::{Row, row};
 use crate::node::{No, Node};
-use crate::value::{Int, Ints, Value, literal};
+use crate::value::{Int, Ints, Tensor, Value, literal};
 use tessera_base::DType;
-use tessera_runtime::io::onnx;
+use tessera_runtime::io::onnx::{self, Held};
 
 pub const ROWS: &[Row] = &[
     row("Abs", |n| map(n, "op.abs(x)")),
@@ -73,8 +73,11 @@ pub const ROWS: &[Row] = &[
     // How scales of eight bits are rounded concerns a type that has no counterpart.
     row("Cast", cast).honours(&["to", "saturate"]).ignores(&["round_mode"]),
     row("CastLike", |n| {
-        let to = n.tensor(1)?.dtype;
-        cast_to(n, to)
+        let like = n.tensor(1)?;
+        match like.held {
+            Held::Own => cast_to(n, like.dtype),
+            held => held_to(n, held),
+        }
     })
     .honours(&["saturate"])
     .ignores(&["round_mode"]),
@@ -242,7 +245,10 @@ fn cast_to(n: &mut Node, to: DType) -> Result<(), No> {
         }
     }
     let x = n.tensor(0)?;
-    if x.dtype == to {
+    if x.held == Held::U64 && to.is_float() {
+        return Err("its elements are uint64, which stand here as i64: how large they are is not told".into());
+    }
+    if x.dtype == to && x.held == Held::Own {
         return same(n);
     }
     let text = narrowed(n, &x.text, x.dtype, to)?;
@@ -263,7 +269,24 @@ pub fn narrowed(n: &Node, text: &str, from: DType, to: DType) -> Result<String, 
     }
 }
 
+/// Converts to elements that stand in a wider dtype: of what is too large the low bits, as with the standard's ints.
+fn held_to(n: &mut Node, held: Held) -> Result<(), No> {
+    let x = n.tensor(0)?;
+    let dtype = held.dtype().unwrap_or(DType::I64);
+    if x.held == Held::U64 && held == Held::U64 {
+        return same(n);
+    }
+    let whole = format!("{}.to(i64)", x.text);
+    let t = n.bound(&format!("{}.to({dtype})", crate::held::cut(&whole, held)), x.rank, dtype)?;
+    n.result(0, Value::Tensor(Tensor { held, known: x.known, ..t }));
+    Ok(())
+}
+
 fn cast(n: &mut Node) -> Result<(), No> {
+    let held = Held::of(n.int("to", 0));
+    if held != Held::Own {
+        return held_to(n, held);
+    }
     let to = match n.attribute("to") {
         // In version 1 by its name.
         Some(onnx::Attribute::Text(_)) => onnx::dtype_named(&n.text("to", "")),

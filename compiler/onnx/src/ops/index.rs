@@ -18,8 +18,14 @@ pub const ROWS: &[Row] = &[
     row("TopK", top_k).honours(&["axis", "k", "largest"]).ignores(&["sorted"]),
     row("Trilu", |n| {
         let x = n.tensor(0)?;
-        let k = if n.has(1) { n.one(1)? } else { Int::Known(0) };
-        let name = if n.int("upper", 1) != 0 { "triu" } else { "tril" };
+        let k = if n.has(1) { n.size(1)? } else { Int::Known(0) };
+        let upper = n.int("upper", 1) != 0;
+        if let Int::Other(k) = &k {
+            let upper = if upper { "True" } else { "False" };
+            let call = n.library(&format!("triangle({}, {k}, {upper})", x.text));
+            return n.give(&call, x.rank, x.dtype);
+        }
+        let name = if upper { "triu" } else { "tril" };
         n.give(&format!("op.{name}({}, {})", x.text, k.text()), x.rank, x.dtype)
     })
     .honours(&["upper"]),
@@ -79,7 +85,7 @@ fn one_hot(n: &mut Node) -> Result<(), No> {
 
 fn top_k(n: &mut Node) -> Result<(), No> {
     let x = n.tensor(0)?;
-    let k = if n.attribute("k").is_some() { Int::Known(n.int("k", 0)) } else { n.one(1)? };
+    let k = if n.attribute("k").is_some() { Int::Known(n.int("k", 0)) } else { n.size(1)? };
     let axis = x.axis(n.int("axis", -1))?;
     let largest = if n.int("largest", 1) != 0 { "True" } else { "False" };
     let both = n.bound(&format!("op.topk({}, {}, axis={axis}, largest={largest})", x.text, k.text()), 0, x.dtype)?;

@@ -5,7 +5,7 @@ use super::{Row, row};
 use crate::node::{No, Node};
 use crate::value::{Tensor, Value};
 use tessera_base::DType;
-use tessera_runtime::io::onnx;
+use tessera_runtime::io::onnx::{self, Held};
 
 pub const ROWS: &[Row] = &[
     row("DequantizeLinear", dequantize).honours(&["axis", "block_size", "output_dtype"]),
@@ -89,7 +89,7 @@ pub fn requantized(n: &mut Node, x: &Tensor, scale: &str, to: usize, zero: usize
 pub fn narrow(n: &mut Node, scaled: &str, rank: usize, zero: usize, late: bool) -> Result<(), No> {
     let zero = n.optional(zero)?;
     let dtype = zero.as_ref().map_or(DType::U8, |z| z.dtype);
-    let (low, high) = range_of(dtype)?;
+    let (low, high) = range_of(dtype, zero.as_ref().map_or(Held::Own, |z| z.held))?;
     let shift = zero.map_or(String::new(), |z| format!(" + {}.to(f32)", z.text));
     let whole = if late { format!("op.round({scaled}{shift})") } else { format!("op.round({scaled}){shift}") };
     n.give(&format!("op.clip({whole}, {low}.0, {high}.0).to({dtype})"), rank, dtype)
@@ -161,7 +161,10 @@ pub fn dequantize(n: &mut Node) -> Result<(), No> {
     n.give(&if to == inside { text } else { format!("({text}).to({to})") }, x.rank, to)
 }
 
-pub fn range_of(dtype: DType) -> Result<(i64, i64), No> {
+pub fn range_of(dtype: DType, held: Held) -> Result<(i64, i64), No> {
+    if let Some(range) = held.range().filter(|_| held != Held::U32) {
+        return Ok(range);
+    }
     match dtype {
         DType::U8 => Ok((0, 255)),
         DType::I8 => Ok((-128, 127)),
@@ -174,13 +177,16 @@ pub fn quantize(n: &mut Node) -> Result<(), No> {
     let (x, scale) = (n.tensor(0)?, n.tensor(1)?);
     let along = along(n, &x, &scale)?;
     let zero = n.optional(2)?;
-    let to = asked(n, "output_dtype")?;
+    let to = match n.int("output_dtype", 0) {
+        0 => None,
+        kind => Some(onnx::storage(kind).map_err(|why| format!("its attribute `output_dtype`: {why}"))?),
+    };
     if let (Some(to), Some(zero)) = (to, &zero)
-        && to != zero.dtype
+        && to != (zero.dtype, zero.held)
     {
         return n.refuses("output_dtype", &format!("its zero point is {}", zero.dtype));
     }
-    let to = zero.as_ref().map(|z| z.dtype).or(to).unwrap_or(DType::U8);
+    let (to, held) = zero.as_ref().map(|z| (z.dtype, z.held)).or(to).unwrap_or((DType::U8, Held::Own));
     // What is divided is rounded to the dtype of the scale, which for ints is that of the result.
     let divided = asked(n, "precision")?.unwrap_or(if scale.dtype.is_float() { scale.dtype } else { DType::F32 });
     let divisor = placed(&format!("{}.to({divided})", scale.text), &x, &along);
@@ -189,13 +195,16 @@ pub fn quantize(n: &mut Node) -> Result<(), No> {
         let text = narrowed(n, &share, divided, to)?;
         return n.give(&text, x.rank, to);
     }
-    let (low, high) = range_of(to)?;
+    let (low, high) = range_of(to, held)?;
     let inside = wide(divided);
     let shift = zero.map_or(String::new(), |z| {
         let zero = placed(&format!("{}.to({inside})", z.text), &x, &along);
         format!(" + {zero}")
     });
-    n.give(&format!("op.clip(op.round({share}).to({inside}){shift}, {low}.0, {high}.0).to({to})"), x.rank, to)
+    let text = format!("op.clip(op.round({share}).to({inside}){shift}, {low}.0, {high}.0).to({to})");
+    let y = n.bound(&text, x.rank, to)?;
+    n.result(0, Value::Tensor(Tensor { held, ..y }));
+    Ok(())
 }
 
 /// Bytes with the scale that suits the values: three results.

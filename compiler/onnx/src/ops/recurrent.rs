@@ -22,6 +22,9 @@ const SAID: &[&str] = &["hidden_size", "output_sequence"];
 pub const ROWS: &[Row] = &[
     row("GRU", |n| recurrent(n, "gru", &["Sigmoid", "Tanh"])).honours(OPTIONS).ignores(SAID),
     row("LSTM", |n| recurrent(n, "lstm", &["Sigmoid", "Tanh", "Tanh"])).honours(OPTIONS).ignores(SAID),
+    row("com.microsoft.DynamicQuantizeLSTM", |n| recurrent(n, "lstm", &["Sigmoid", "Tanh", "Tanh"]))
+        .honours(&["activation_alpha", "activation_beta", "activations", "clip", "direction", "input_forget"])
+        .ignores(&["hidden_size"]),
     row("RNN", |n| recurrent(n, "rnn", &["Tanh"])).honours(OPTIONS).ignores(SAID),
 ];
 
@@ -54,7 +57,18 @@ fn recurrent(n: &mut Node, name: &str, usual: &[&'static str]) -> Result<(), No>
     };
     let given = n.tensor(0)?;
     let x = turn(n, Some(given))?.ok_or("it lacks argument 0")?;
-    let (w, r) = (n.tensor(1)?, n.tensor(2)?);
+    let (mut w, mut r) = (n.tensor(1)?, n.tensor(2)?);
+    let mut scales = vec![];
+    if n.has(8) {
+        // Ints, with the columns of the weights as rows.
+        for (t, i) in [(&mut w, 8), (&mut r, 10)] {
+            let (scale, zero) = (n.tensor(i)?, n.tensor(i + 1)?);
+            let zero = format!("{}.to(i32).reshape({}, 1, -1)", zero.text, t.dim(0).text());
+            let shifted = n.bound(&format!("{}.to(i32) - {zero}", t.text), 3, DType::I32)?;
+            scales.push(format!("{}.reshape({}, -1)", scale.text, t.dim(0).text()));
+            *t = n.bound(&format!("op.swapaxes({}, 1, 2)", shifted.text), 3, DType::I32)?;
+        }
+    }
     let text = |t: Option<Tensor>| t.map_or("None".to_owned(), |t| t.text);
     let bias = n.optional(3)?;
     let start = n.optional(5)?;
@@ -89,6 +103,9 @@ fn recurrent(n: &mut Node, name: &str, usual: &[&'static str]) -> Result<(), No>
     let directions = if direction == 2 { 2 } else { 1 };
     if let Some(activations) = activations(n, usual, directions)? {
         args.push_str(&format!(", activations={activations}"));
+    }
+    if !scales.is_empty() {
+        args.push_str(&format!(", scales=({})", scales.join(", ")));
     }
     let call = n.library(&format!("{name}({args})"));
     let all = n.bound(&call, 0, x.dtype)?;

@@ -20,6 +20,21 @@ pub const ROWS: &[Row] = &[
     .honours(&["reduction"]),
     row("ScatterElements", elements).honours(&["axis", "reduction"]),
     row("Scatter", elements).honours(&["axis"]),
+    row("TensorScatter", |n| {
+        let (past, update) = (n.tensor(0)?, n.tensor(1)?);
+        let axis = past.axis(n.int("axis", -2))?;
+        if axis == 0 {
+            return n.refuses("axis", "the first dim is one of sequences");
+        }
+        let at = match n.optional(2)? {
+            Some(t) => t.text,
+            None => format!("op.zeros(({},), dtype=i64)", past.dim(0).text()),
+        };
+        let circular = if n.text("mode", "linear") == "circular" { ", circular=True" } else { "" };
+        let call = n.library(&format!("tensor_scatter({}, {}, {at}, {axis}{circular})", past.text, update.text));
+        n.give(&call, past.rank, past.dtype)
+    })
+    .honours(&["axis", "mode"]),
     row("ReverseSequence", |n| {
         let (x, lengths) = (n.tensor(0)?, n.tensor(1)?);
         let (time, batch) = (x.axis(n.int("time_axis", 0))?, x.axis(n.int("batch_axis", 1))?);

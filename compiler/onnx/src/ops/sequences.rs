@@ -5,9 +5,6 @@ use crate::node::{No, Node};
 use crate::value::{Int, Ints, Tensor, Value};
 use tessera_base::DType;
 
-/// Elements of all sequences together, at most.
-const HELD_MAX: usize = 1 << 20;
-
 pub const ROWS: &[Row] = &[
     row("SequenceEmpty", |n| {
         n.result(0, Value::List(vec![]));
@@ -53,6 +50,23 @@ pub const ROWS: &[Row] = &[
     })
     .honours(&["axis", "new_axis"]),
     row("SplitToSequence", split).honours(&["axis", "keepdims"]),
+    row("Optional", |n| {
+        let value = if n.has(0) { n.value(0)? } else { Value::Nothing };
+        n.result(0, value);
+        Ok(())
+    })
+    .ignores(&["type"]),
+    row("OptionalHasElement", |n| {
+        let there = n.has(0) && !matches!(n.value(0)?, Value::Nothing);
+        n.give_ints(Ints { elems: vec![Int::Known(i64::from(there))], scalar: true, dtype: DType::Bool })
+    }),
+    row("OptionalGetElement", |n| match n.value(0)? {
+        Value::Nothing => Err("its argument holds nothing".into()),
+        value => {
+            n.result(0, value);
+            Ok(())
+        }
+    }),
 ];
 
 fn list<'m>(n: &Node<'_, 'm>) -> Result<Vec<Value<'m>>, No> {
@@ -65,17 +79,14 @@ fn list<'m>(n: &Node<'_, 'm>) -> Result<Vec<Value<'m>>, No> {
 /// An element: the standard has sequences of tensors alone.
 fn element<'m>(n: &Node<'_, 'm>, i: usize) -> Result<Value<'m>, No> {
     match n.value(i)? {
-        Value::List(_) => Err(format!("its argument {i} is a sequence, and a sequence holds tensors")),
+        Value::List(_) | Value::Nothing => Err(format!("its argument {i} is no tensor, and a sequence holds tensors")),
         value => Ok(value),
     }
 }
 
 /// The result is this sequence. Each is held on its own, so what all hold together is bounded.
 fn give<'m>(n: &mut Node<'_, 'm>, all: Vec<Value<'m>>) -> Result<(), No> {
-    n.body.held += all.len();
-    if n.body.held > HELD_MAX {
-        return Err("the sequences of the model are too long".into());
-    }
+    n.body.hold(all.len())?;
     n.result(0, Value::List(all));
     Ok(())
 }

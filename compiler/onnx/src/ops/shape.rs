@@ -21,7 +21,7 @@ pub const ROWS: &[Row] = &[
         if n.body.opset < 6 {
             return Err("before version 6 it repeats one dim, which is not supported".into());
         }
-        let (x, reps) = (n.tensor(0)?, n.ints(1)?);
+        let (x, reps) = (n.tensor(0)?, n.sizes(1)?);
         n.give(&format!("op.tile({}, {})", x.text, tuple(&reps)), x.rank, x.dtype)
     }),
     row("Pad", pad).honours(&["mode", "pads", "paddings", "value"]),
@@ -48,7 +48,7 @@ fn reshape(n: &mut Node) -> Result<(), No> {
     let shape = match n.list("shape") {
         Some(list) => list.into_iter().map(Int::Known).collect(),
         None if n.schema.attribute("shape").is_some() => return n.refuses("shape", "it is what the node is about"),
-        None => n.ints(1)?,
+        None => n.ints(1).or_else(|_| read_shape(n))?,
     };
     if let Some(ints) = n.value(0)?.ints() {
         // The same vector, or one int with or without its dim.
@@ -74,6 +74,28 @@ fn reshape(n: &mut Node) -> Result<(), No> {
         });
     }
     n.give(&format!("{}.reshape({})", x.text, tuple(&out)), out.len(), x.dtype)
+}
+
+/// A shape that depends on data: 0 and -1 mean then what they mean in one that is known.
+fn read_shape(n: &mut Node) -> Result<Vec<Int>, No> {
+    let (x, asked) = (n.tensor(0)?, n.sizes(1)?);
+    let keeps = n.int("allowzero", 0) == 0;
+    let mut own = vec![];
+    for (i, size) in asked.iter().enumerate() {
+        own.push(match keeps && i < x.rank {
+            true => n.body.line(&format!("{0} if {1} == 0 else {1}", x.dim(i).text(), size.text()))?,
+            false => size.text(),
+        });
+    }
+    let count = x.dims().iter().try_fold(Int::Known(1), |all, d| all.mul(d)).ok_or("its size is too large")?;
+    let mut out = vec![];
+    for (i, size) in own.iter().enumerate() {
+        let others: Vec<String> =
+            own.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, s)| format!("max({s}, 1)")).collect();
+        let others = if others.is_empty() { "1".into() } else { others.join(" * ") };
+        out.push(Int::Other(n.body.line(&format!("{} // ({others}) if {size} < 0 else {size}", count.text()))?));
+    }
+    Ok(out)
 }
 
 /// Ints in rows, or rows of ints one after the other.
@@ -162,7 +184,14 @@ fn squeeze(n: &mut Node) -> Result<(), No> {
     if axes.is_empty() {
         return same(n);
     }
-    n.give(&format!("op.squeeze({}, {})", x.text, axes_text(&axes)), x.rank.saturating_sub(axes.len()), x.dtype)
+    let rank = x.rank.saturating_sub(axes.len());
+    // What a branch knows of a size is no type: its one element is taken.
+    let told = |axis: &usize| n.body.assumed.contains(&format!("({} == 1)", x.dim(*axis).text()));
+    if axes.iter().all(told) {
+        let places: Vec<&str> = (0..x.rank).map(|i| if axes.contains(&i) { "0" } else { ":" }).collect();
+        return n.give(&format!("{}[{}]", x.text, places.join(", ")), rank, x.dtype);
+    }
+    n.give(&format!("op.squeeze({}, {})", x.text, axes_text(&axes)), rank, x.dtype)
 }
 
 /// The dims of size 1 of an argument: by its own sizes, or by those that the file tells. What it tells is compared
@@ -222,7 +251,7 @@ fn split(n: &mut Node) -> Result<(), No> {
     }
     let sizes: Option<Vec<Int>> = match n.list("split") {
         Some(list) => Some(list.into_iter().map(Int::Known).collect()),
-        None if n.has(1) => Some(n.ints(1)?),
+        None if n.has(1) => Some(n.sizes(1)?),
         None => None,
     };
     if let Some(sizes) = &sizes {
@@ -235,6 +264,9 @@ fn split(n: &mut Node) -> Result<(), No> {
     }
     if parts == 1 {
         return same(n);
+    }
+    if let Some(sizes) = sizes.as_ref().filter(|all| all.iter().any(|s| matches!(s, Int::Other(_)))) {
+        return split_by_data(n, &x, axis, sizes);
     }
     let sections = match sizes {
         // The last part may be shorter.
@@ -267,14 +299,32 @@ fn split(n: &mut Node) -> Result<(), No> {
     Ok(())
 }
 
+/// Parts whose sizes only data tell.
+fn split_by_data(n: &mut Node, x: &Tensor, axis: usize, sizes: &[Int]) -> Result<(), No> {
+    let texts: Vec<String> = sizes.iter().map(Int::text).collect();
+    n.body.lines.push(format!(
+        "assert {} == {}, \"the parts of a Split are not as large as what is divided\"",
+        texts.join(" + "),
+        x.dim(axis).text()
+    ));
+    let (before, mut at) = (":, ".repeat(axis), "0".to_owned());
+    for (i, size) in texts.iter().enumerate() {
+        let end = n.body.line(&format!("{at} + {size}"))?;
+        let t = n.bound(&format!("{}[{before}{at}:{end}]", x.text), x.rank, x.dtype)?;
+        n.result(i, Value::Tensor(t));
+        at = end;
+    }
+    Ok(())
+}
+
 /// Bounds from here on stand for the end of a dim.
 const FAR: i64 = i32::MAX as i64;
 
 fn slice(n: &mut Node) -> Result<(), No> {
-    let list = |n: &Node, name: &str, i: usize| -> Result<Option<Vec<Int>>, No> {
+    let list = |n: &mut Node, name: &str, i: usize| -> Result<Option<Vec<Int>>, No> {
         match n.list(name) {
             Some(list) => Ok(Some(list.into_iter().map(Int::Known).collect())),
-            None if n.has(i) => n.ints(i).map(Some),
+            None if n.has(i) => n.sizes(i).map(Some),
             None => Ok(None),
         }
     };
@@ -329,7 +379,7 @@ fn slice(n: &mut Node) -> Result<(), No> {
 }
 
 fn expand(n: &mut Node) -> Result<(), No> {
-    let (x, wanted) = (n.tensor(0)?, n.ints(1)?);
+    let (x, wanted) = (n.tensor(0)?, n.sizes(1)?);
     let rank = x.rank.max(wanted.len());
     let mut out = vec![];
     for i in 0..rank {
@@ -349,7 +399,7 @@ fn pad(n: &mut Node) -> Result<(), No> {
     let x = n.tensor(0)?;
     let pads: Vec<Int> = match n.list("pads").or(n.list("paddings")) {
         Some(list) => list.into_iter().map(Int::Known).collect(),
-        None => n.ints(1)?,
+        None => n.sizes(1)?,
     };
     let axes = match n.has(3) {
         true => n.known(3)?.iter().map(|a| x.axis(*a)).collect::<Result<Vec<_>, _>>()?,

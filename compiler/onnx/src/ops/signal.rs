@@ -2,7 +2,7 @@
 
 use super::{Row, row};
 use crate::node::{No, Node};
-use crate::value::{Int, Tensor, tuple};
+use crate::value::{Int, Tensor, literal, tuple};
 use tessera_base::DType;
 use tessera_runtime::io::onnx;
 
@@ -27,13 +27,14 @@ pub const ROWS: &[Row] = &[
     })
     .honours(&["align_corners", "mode", "padding_mode"]),
     row("AffineGrid", |n| {
-        let (theta, sizes) = (n.tensor(0)?, n.ints(1)?);
+        let (theta, sizes) = (n.tensor(0)?, n.sizes(1)?);
         let Some(dims) = sizes.get(2..) else { return Err("its sizes are fewer than 3".into()) };
         let corners = if n.int("align_corners", 0) != 0 { ", corners=True" } else { "" };
         let call = n.library(&format!("affine_grid({}, {}{corners})", theta.text, tuple(dims)));
         n.give(&call, dims.len() + 2, theta.dtype)
     })
     .honours(&["align_corners"]),
+    row("MelWeightMatrix", mel).honours(&["output_datatype"]),
     row("CenterCropPad", centered).honours(&["axes"]),
 ];
 
@@ -48,7 +49,7 @@ fn dft(n: &mut Node) -> Result<(), No> {
     if axis + 1 == x.rank {
         return Err("its axis is the one of the parts of complex numbers".into());
     }
-    let length = if n.has(1) { format!(", n={}", n.one(1)?.text()) } else { String::new() };
+    let length = if n.has(1) { format!(", n={}", n.size(1)?.text()) } else { String::new() };
     let args = format!("{}{length}, axis={axis}", x.text);
     let call = match (n.int("onesided", 0) != 0, n.int("inverse", 0) != 0) {
         (true, false) => format!("rdft({args})"),
@@ -61,13 +62,13 @@ fn dft(n: &mut Node) -> Result<(), No> {
 }
 
 fn stft(n: &mut Node) -> Result<(), No> {
-    let (mut x, step) = (n.tensor(0)?, n.one(1)?);
+    let (mut x, step) = (n.tensor(0)?, n.size(1)?);
     if x.rank == 2 {
         x = n.bound(&format!("op.expand_dims({}, -1)", x.text), 3, x.dtype)?;
     }
     let window = n.optional(2)?;
     let length = match (n.has(3), &window) {
-        (true, _) => n.one(3)?,
+        (true, _) => n.size(3)?,
         (false, Some(window)) => window.dim(0),
         (false, None) => return Err("it has neither a window nor a length".into()),
     };
@@ -80,7 +81,7 @@ fn stft(n: &mut Node) -> Result<(), No> {
 }
 
 fn window(n: &mut Node, parts: &str) -> Result<(), No> {
-    let size = n.one(0)?;
+    let size = n.size(0)?;
     let dtype =
         onnx::dtype(n.int("output_datatype", 1)).map_err(|why| format!("its attribute `output_datatype`: {why}"))?;
     let periodic = if n.int("periodic", 1) != 0 { "True" } else { "False" };
@@ -88,9 +89,25 @@ fn window(n: &mut Node, parts: &str) -> Result<(), No> {
     n.give(&format!("{call}.to({dtype})"), 1, dtype)
 }
 
+/// Shares of a spectrum in bins of the mel scale.
+fn mel(n: &mut Node) -> Result<(), No> {
+    let (bins, length, rate) = (n.size(0)?.text(), n.size(1)?.text(), n.size(2)?.text());
+    let mut ends = vec![];
+    for i in [3, 4] {
+        ends.push(match n.number(i) {
+            Ok(x) => literal(x.ok_or("it lacks a frequency")?, DType::F64),
+            Err(_) => n.read(i)?,
+        });
+    }
+    let dtype =
+        onnx::dtype(n.int("output_datatype", 1)).map_err(|why| format!("its attribute `output_datatype`: {why}"))?;
+    let call = n.library(&format!("mel_weights({bins}, {length}, {rate}, {})", ends.join(", ")));
+    n.give(&format!("{call}.to({dtype})"), 2, dtype)
+}
+
 /// The middle of a tensor, or the tensor in the middle of zeros.
 fn centered(n: &mut Node) -> Result<(), No> {
-    let (x, wanted) = (n.tensor(0)?, n.ints(1)?);
+    let (x, wanted) = (n.tensor(0)?, n.sizes(1)?);
     let axes = match n.list("axes") {
         Some(list) => list.iter().map(|a| x.axis(*a)).collect::<Result<Vec<_>, No>>()?,
         None => (0..x.rank).collect(),

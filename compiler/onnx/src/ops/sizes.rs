@@ -64,7 +64,7 @@ fn constant(n: &mut Node) -> Result<(), No> {
 }
 
 fn filled(n: &mut Node) -> Result<(), No> {
-    let shape = n.ints(0)?;
+    let shape = n.sizes(0)?;
     let (text, dtype) = match n.attribute("value") {
         None => ("0.0".to_owned(), DType::F32),
         Some(Attribute::Tensor(t)) => {
@@ -109,23 +109,37 @@ fn shape(n: &mut Node) -> Result<(), No> {
 
 fn range(n: &mut Node) -> Result<(), No> {
     let ints = n.value(0)?.ints();
-    if ints.is_none() {
-        let dtype = n.tensor(0)?.dtype;
-        let mut bounds = vec![];
+    let own = n.value(0)?.dtype().unwrap_or(DType::I64);
+    if ints.is_none() && !matches!(own, DType::I64 | DType::I32) {
+        let (mut bounds, mut known) = (vec![], true);
         for i in 0..3 {
-            let bound = n.number(i)?.ok_or("it lacks a bound")?;
-            bounds.push(if dtype.is_float() { literal(bound, DType::F64) } else { format!("{bound}") });
+            bounds.push(match n.number(i) {
+                Ok(bound) if own.is_float() => literal(bound.ok_or("it lacks a bound")?, DType::F64),
+                Ok(bound) => bound.ok_or("it lacks a bound")?.to_string(),
+                Err(_) => {
+                    known = false;
+                    n.read(i)?
+                }
+            });
         }
-        return n.give(&format!("op.arange({}, dtype={dtype})", bounds.join(", ")), 1, dtype);
+        let bounds = bounds.join(", ");
+        let text = match (known, own.is_float()) {
+            (true, _) => format!("op.arange({bounds}, dtype={own})"),
+            (false, true) => format!("{}.to({own})", n.library(&format!("range_floats({bounds})"))),
+            (false, false) => format!("{}.to({own})", n.library(&format!("range_ints({bounds})"))),
+        };
+        return n.give(&text, 1, own);
     }
-    let (start, end, step) = (n.one(0)?, n.one(1)?, n.one(2)?);
+    let (start, end, step) = (n.size(0)?, n.size(1)?, n.size(2)?);
+    if step.known().is_none_or(|s| s == 0) {
+        let call = n.library(&format!("range_ints({}, {}, {})", start.text(), end.text(), step.text()));
+        return n.give(&format!("{call}.to({own})"), 1, own);
+    }
     if let (Some(a), Some(b), Some(s @ 1..)) = (start.known(), end.known(), step.known())
         && b.saturating_sub(a) / s <= 64
     {
         let elems = (0..).map_while(|i| s.checked_mul(i)?.checked_add(a).filter(|v| *v < b)).map(Int::Known).collect();
-        let dtype = ints.map_or(DType::I64, |i| i.dtype);
-        return n.give_ints(Ints { elems, scalar: false, dtype });
+        return n.give_ints(Ints { elems, scalar: false, dtype: own });
     }
-    let dtype = ints.map_or(DType::I64, |i| i.dtype);
-    n.give(&format!("op.arange({}, {}, {}, dtype={dtype})", start.text(), end.text(), step.text()), 1, dtype)
+    n.give(&format!("op.arange({}, {}, {}, dtype={own})", start.text(), end.text(), step.text()), 1, own)
 }

@@ -330,7 +330,7 @@ fn resize(n: &mut Node) -> Result<(), No> {
         None => (0..x.rank).collect(),
     };
     let scales = scales(n, if old { 1 } else { 2 })?;
-    let sizes = if scales.is_none() { Some(n.ints(3)?) } else { None };
+    let sizes = if scales.is_none() { Some(n.sizes(3)?) } else { None };
     if scales.as_ref().map(Vec::len).or(sizes.as_ref().map(Vec::len)) != Some(axes.len()) {
         return Err(format!("it has another number of scales than of its {} dims", axes.len()));
     }

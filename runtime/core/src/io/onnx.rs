@@ -4,7 +4,9 @@
 //! the bytes that are left. What operators mean is not known here.
 
 mod calls;
+mod held;
 mod wire;
+mod outside;
 
 use super::files;
 use crate::fault::{Fault, shown};
@@ -14,6 +16,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use tessera_base::DType;
 use wire::{Field, Fields};
+
+pub use held::Held;
 
 /// Graphs in graphs (the branches of `If`), at most.
 const NESTED_MAX: u32 = 8;
@@ -116,8 +120,15 @@ pub struct Tensor<'a> {
     ints: Vec<i64>,
     floats: Vec<f32>,
     doubles: Vec<f64>,
-    /// The elements lie in another file.
+    /// The elements lie in another file, at this place.
     outside: bool,
+    place: outside::Place<'a>,
+}
+
+/// The dtype that elements of the type with this number in the format stand in, and what they are there.
+pub fn storage(kind: i64) -> Result<(DType, Held), String> {
+    let held = Held::of(kind);
+    Ok((held.dtype().map_or_else(|| dtype(kind), Ok)?, held))
 }
 
 /// The element type with this number in the format.
@@ -137,7 +148,19 @@ pub fn dtype(kind: i64) -> Result<DType, String> {
         17 => DType::F8E4M3,
         19 => DType::F8E5M2,
         _ => {
-            let names = [(4, "uint16"), (8, "string"), (12, "uint32"), (13, "uint64"), (15, "complex128")];
+            let names = [
+                (4, "uint16"),
+                (8, "string"),
+                (12, "uint32"),
+                (13, "uint64"),
+                (15, "complex128"),
+                (18, "float8e4m3fnuz"),
+                (20, "float8e5m2fnuz"),
+                (21, "uint4"),
+                (22, "int4"),
+                (23, "float4e2m1"),
+                (24, "float8e8m0"),
+            ];
             let name = names.iter().find(|(n, _)| *n == kind).map_or(String::new(), |(_, name)| format!(" ({name})"));
             return Err(format!("elements of type {kind}{name} have no counterpart here"));
         }
@@ -324,6 +347,7 @@ impl Reader {
                 (8, f) => t.name = f.text()?,
                 (9, f) => t.raw = Some(f.bytes()?),
                 (10, f) => f.doubles(&mut t.doubles)?,
+                (13, f) => t.place.set(f.bytes()?)?,
                 (14, f) => t.outside = f.int()? == 1,
                 _ => {}
             }
@@ -490,8 +514,18 @@ fn tensors_in<'a, 'g>(attribute: &'g Attribute<'a>, out: &mut Vec<&'g Tensor<'a>
 }
 
 impl Tensor<'_> {
+    /// That its elements stand in here.
     pub fn dtype(&self) -> Result<DType, String> {
-        dtype(self.kind).map_err(|e| format!("tensor `{}`: {e}", self.key))
+        storage(self.kind).map(|(dtype, _)| dtype).map_err(|e| format!("tensor `{}`: {e}", self.shown_key()))
+    }
+
+    /// What its elements are in the file.
+    pub fn held(&self) -> Held {
+        Held::of(self.kind)
+    }
+
+    fn shown_key(&self) -> String {
+        shown(Path::new(&self.key))
     }
 
     /// How many elements the sizes make; `None` where that is no number.
@@ -506,15 +540,28 @@ impl Tensor<'_> {
             return Err(format!("the elements of tensor `{}` lie in another file", self.key));
         }
         let dims: Vec<u64> = self.dims.iter().map(|n| *n as u64).collect();
-        let bytes: Cow<[u8]> = match self.raw {
-            Some(raw) => raw.into(),
-            None => self.listed(dtype).into(),
+        let held = self.held();
+        let bytes: Cow<[u8]> = match (self.raw, held) {
+            (Some(raw), _) => raw.into(),
+            (None, Held::Own) => self.listed(dtype).into(),
+            (None, held) => held.listed(&self.ints).into(),
         };
+        if held != Held::Own {
+            let elems = self.elems().filter(|n| held.stored(*n) == Some(bytes.len() as u64));
+            return match elems {
+                Some(n) => Ok(held.widened(&bytes, n).into()),
+                None => Err(self.wrong_bytes(bytes.len(), held.name())),
+            };
+        }
         if bytes_of(dtype, &dims) != Some(bytes.len() as u64) {
-            let sizes = self.dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-            return Err(format!("tensor `{}` has the sizes [{sizes}] and {} bytes of {dtype}", self.key, bytes.len()));
+            return Err(self.wrong_bytes(bytes.len(), &dtype.to_string()));
         }
         Ok(bytes)
+    }
+
+    fn wrong_bytes(&self, count: usize, of: &str) -> String {
+        let sizes = self.dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        format!("tensor `{}` has the sizes [{sizes}] and {count} bytes of {of}", self.key)
     }
 
     /// Elements that stand in a list of their own type, or of a wider one.
@@ -569,7 +616,12 @@ pub fn with_file<T>(path: &Path, use_it: impl FnOnce(Model) -> Result<T, Fault>)
     // SAFETY: the mapping lives in this call only; a file that shrinks meanwhile is the one
     // hazard of every memory mapping.
     let map = unsafe { memmap2::Mmap::map(reader.get_ref()) }.map_err(|e| files::read_fault(path, &e))?;
-    use_it(parse(&map).map_err(bad)?)
+    let parsed = parse(&map).map_err(bad)?;
+    let beside = outside::beside(&parsed, path)?;
+    // Behind the files that it reads from.
+    let mut model = parsed;
+    outside::attach(&mut model, &beside).map_err(bad)?;
+    use_it(model)
 }
 
 /// Every constant by its key, in the file's order.
