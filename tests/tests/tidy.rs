@@ -120,6 +120,7 @@ fn libraries_stay_in_their_crate() {
         ("resvg", &["runtime/core"]),
         ("image", &["runtime/core"]),
         ("hound", &["runtime/core"]),
+        ("parquet", &["runtime/core"]),
         ("glob", &["runtime/core"]),
         ("libloading", &["compiler/llvm", "runtime/core"]),
         ("cudarc", &["runtime/core"]),

@@ -1,5 +1,6 @@
 //! Files: reading with checks, writing atomically.
 
+pub mod ahead;
 pub mod sandbox;
 pub mod replace;
 pub mod files;

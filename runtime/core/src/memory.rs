@@ -170,6 +170,19 @@ impl Counting {
     }
 }
 
+/// What `make` gives, and how many bytes in small pieces that takes, which this thread does not count: the one that gets it does
+/// ([`take_over`]).
+pub fn made_elsewhere<T>(make: impl FnOnce() -> T) -> (T, i64) {
+    let before = SMALL_BYTES.get();
+    let made = make();
+    (made, SMALL_BYTES.replace(before) - before)
+}
+
+/// Counts what another thread has made for this one.
+pub fn take_over(bytes: i64) {
+    SMALL_BYTES.set(SMALL_BYTES.get() + bytes);
+}
+
 /// Bytes that are in use, as far as this thread knows.
 pub fn in_use() -> u64 {
     (LARGE_BYTES.load(Ordering::Relaxed) + SMALL_BYTES.try_with(Cell::get).unwrap_or(0).max(0)).max(0) as u64
