@@ -57,6 +57,10 @@ struct Numbers<'a> {
 }
 
 impl Sink for Numbers<'_> {
+    fn expect(&mut self, rows: usize) {
+        self.block.expect(rows.saturating_mul(self.top.width).min(1 << 17));
+    }
+
     fn take(&mut self, record: &Record, text: &[u8], line: &dyn Fn() -> usize) -> Result<(), Fault> {
         let Top { width, line: first, dtype, name } = *self.top;
         if record.len() != width {

@@ -18,6 +18,7 @@ pub(super) use records::{Form, Reading, Record, Sink};
 pub use write::write;
 
 use super::files;
+use crate::buffer::Buffer;
 use crate::fault::{Fault, shown};
 use crate::memory::memory_limit;
 use crate::pool::Pool;
@@ -119,14 +120,15 @@ impl Opened {
     }
 
     /// Bytes of it.
-    fn part(&self, path: &Path, from: u64, to: u64, pool: &Pool) -> Result<Vec<u8>, Fault> {
+    fn part(&self, path: &Path, from: u64, to: u64, pool: &Pool) -> Result<Buffer, Fault> {
         let len = to.saturating_sub(from);
         if len > memory_limit() {
             return Err(files::too_large(path, "holds", len));
         }
-        let mut bytes = vec![0; len as usize];
+        // The memory of tensors comes in large pages, and is used again.
+        let mut bytes = Buffer::new(len, false)?;
         let failed = Mutex::new(None);
-        pool.each_chunk(&mut bytes, READ_BYTES, &|i, chunk| {
+        pool.each_chunk(bytes.bytes_mut(), READ_BYTES, &|i, chunk| {
             if let Err(e) = self.file.read_exact_at(chunk, from + (i * READ_BYTES) as u64) {
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
             }
@@ -202,7 +204,7 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
     let form = form(path, asked.delimiter);
     if !in_part && opened.has_parts() {
         let bytes = opened.part(path, 0, opened.meta.len(), pool)?;
-        let read = whole(path, &bytes, form, &wanted, asked, pool);
+        let read = whole(path, bytes.bytes(), form, &wanted, asked, pool);
         opened.unchanged(path)?;
         return read;
     }
@@ -213,12 +215,13 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
     }
     let index = part::index(path, form, || opened.index(path, form))?;
     let (around, before) = index.around(asked.rows);
-    let bytes = opened.part(path, around.start, around.end, pool)?;
-    let from = part::behind(&bytes, 0, before, form);
-    let to = part::behind(&bytes, from, asked.rows.count, form);
+    let part = opened.part(path, around.start, around.end, pool)?;
+    let bytes = part.bytes();
+    let from = part::behind(bytes, 0, before, form);
+    let to = part::behind(bytes, from, asked.rows.count, form);
     let heading = opened.part(path, index.heading.start, index.heading.end, pool)?;
-    let line = |at| opened.lines_before(around.start) + line_at(&bytes, at);
-    let read = Text { path, form, pool, line: &line }.read(&heading, &bytes[..to], from, &wanted, asked.missing);
+    let line = |at| opened.lines_before(around.start) + line_at(bytes, at);
+    let read = Text { path, form, pool, line: &line }.read(heading.bytes(), &bytes[..to], from, &wanted, asked.missing);
     opened.unchanged(path)?;
     read
 }

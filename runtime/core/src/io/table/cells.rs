@@ -102,6 +102,16 @@ pub struct Block {
 }
 
 impl Block {
+    /// Makes room for about so many rows, so that columns need not move while they grow.
+    pub fn expect(&mut self, rows: usize) {
+        for cells in &mut self.cells {
+            match cells {
+                Cells::Numbers(dtype, data) => data.reserve((rows + rows / 16) * dtype.bytes()),
+                Cells::Texts(texts) => texts.ends.reserve(rows + rows / 16),
+            }
+        }
+    }
+
     pub fn of(kinds: impl Iterator<Item = Kind>) -> Block {
         Block { cells: kinds.map(Cells::of).collect(), count: 0 }
     }

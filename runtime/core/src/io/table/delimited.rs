@@ -51,6 +51,10 @@ pub struct Lines<'a> {
 }
 
 impl Sink for Lines<'_> {
+    fn expect(&mut self, rows: usize) {
+        self.rows.expect(rows);
+    }
+
     fn take(&mut self, record: &Record, text: &[u8], line: &dyn Fn() -> usize) -> Result<(), Fault> {
         let Heading { names, places, missing, file } = self.heading;
         if record.len() != names.len() {

@@ -30,6 +30,10 @@ pub struct Objects<'a> {
 }
 
 impl Sink for Objects<'_> {
+    fn expect(&mut self, rows: usize) {
+        self.rows.expect(rows);
+    }
+
     fn take(&mut self, record: &Record, text: &[u8], line: &dyn Fn() -> usize) -> Result<(), Fault> {
         let Keys { wanted, missing, file } = self.keys;
         let unreadable = |e: serde_json::Error| {

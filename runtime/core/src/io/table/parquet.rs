@@ -99,6 +99,10 @@ impl Source {
             };
             starts.push(end);
         }
+        let claimed = reader.metadata().file_metadata().num_rows();
+        if u64::try_from(claimed).ok() != starts.last().copied() {
+            return Err(damaged(&name, "its groups have other rows than it says"));
+        }
         Ok(Source { reader, starts, file: name })
     }
 
@@ -162,6 +166,9 @@ impl Source {
     fn column(&self, path: &Path, task: &Task, missing: Option<i64>, taken: &AtomicU64) -> Result<Cells, Fault> {
         let broken = |e: ParquetError| damaged(&self.file, &why(&e));
         let group = self.reader.get_row_group(task.group).map_err(broken)?;
+        if group.metadata().column(task.column).num_values() != group.metadata().num_rows() {
+            return Err(damaged(&self.file, "a column has other rows than its group"));
+        }
         let descriptor = self.reader.metadata().file_metadata().schema_descr().column(task.column);
         let reader = group.get_column_reader(task.column).map_err(broken)?;
         let mut to = Filling {

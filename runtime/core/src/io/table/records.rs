@@ -11,6 +11,9 @@ const PART: usize = 1 << 20;
 /// Parts that are parsed before they are taken: what bounds the memory beside the columns.
 const WAVE: usize = 64;
 
+/// Rows that room is made for at once, at most.
+const ROWS: usize = 1 << 16;
+
 /// What a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
@@ -129,6 +132,9 @@ pub fn begin(text: &[u8], at: usize, stop: usize, form: Form) -> Option<usize> {
 
 /// What takes records.
 pub trait Sink: Send + Sync {
+    /// About how many records will come, before the first one.
+    fn expect(&mut self, rows: usize);
+
     /// Takes a record of a text that begins at a byte.
     ///
     /// # Errors
@@ -167,6 +173,9 @@ fn parse<S: Sink>(text: &[u8], from: usize, stop: usize, form: Form, mut sink: S
             Err(_) if seen.len() < text.len() => return end(sink, rows, begin, Stop::Lost),
             Err(open) => return end(sink, rows, begin, Stop::Open(open)),
         };
+        if rows == 0 {
+            sink.expect(((stop - begin) / (next - begin).max(1)).min(ROWS));
+        }
         if sink.take(&record, seen, &|| 0).is_err() {
             return end(sink, rows, begin, Stop::Wrong(begin));
         }
@@ -264,6 +273,8 @@ mod tests {
     struct All(Vec<Vec<Vec<u8>>>);
 
     impl Sink for All {
+        fn expect(&mut self, _: usize) {}
+
         fn take(&mut self, record: &Record, text: &[u8], _: &dyn Fn() -> usize) -> Result<(), Fault> {
             self.0.push((0..record.len()).map(|i| record.cell(text, i).to_vec()).collect());
             Ok(())
