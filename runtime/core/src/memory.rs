@@ -170,17 +170,9 @@ impl Counting {
     }
 }
 
-/// What `make` gives, and how many bytes in small pieces that takes, which this thread does not count: the one that gets it does
-/// ([`take_over`]).
-pub fn made_elsewhere<T>(make: impl FnOnce() -> T) -> (T, i64) {
-    let before = SMALL_BYTES.get();
-    let made = make();
-    (made, SMALL_BYTES.replace(before) - before)
-}
-
-/// Counts what another thread has made for this one.
-pub fn take_over(bytes: i64) {
-    SMALL_BYTES.set(SMALL_BYTES.get() + bytes);
+/// Adds to what this thread counts in small pieces; what it counted before.
+pub fn count_here(bytes: i64) -> i64 {
+    SMALL_BYTES.replace(SMALL_BYTES.get() + bytes)
 }
 
 /// Bytes that are in use, as far as this thread knows.

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::fault::{Fault, shown};
 use crate::host_value::{self, HostValue};
-use crate::io::ahead::{self, Part};
+use crate::io::ahead::{self, Section};
 use crate::io::table::{Asked, Ending, Rows};
 use crate::io::{files, image, json, table, wav};
 use crate::pending_save;
@@ -30,8 +30,8 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
 }
 
 /// A whole file.
-pub(crate) fn whole(path: &StrObj) -> Part {
-    Part { path: Path::new(path.text()).to_owned(), first: 0 }
+pub(crate) fn whole(path: &StrObj) -> Section {
+    Section { path: Path::new(path.text()).to_owned(), first: 0 }
 }
 
 /// Who reads: the threads of the program, or one alone that reads ahead. They are the model's then, while it computes.
@@ -114,7 +114,7 @@ extern "C" fn io_read_table(
         let missing = (has_missing != 0).then_some(missing);
         let (columns, delimiter) = (columns.text().to_owned(), delimiter(between)?);
         let how = format!("table {columns} {delimiter} {missing:?} {}", rows.count);
-        let part = Part { path: Path::new(path.text()).to_owned(), first: rows.first };
+        let part = Section { path: Path::new(path.text()).to_owned(), first: rows.first };
         let pools = Pools::of(cx);
         let read = ahead::read(&how, part, move |part| {
             let rows = Rows { first: part.first, ..rows };
@@ -148,9 +148,9 @@ extern "C" fn io_prefetch(
     keep: i64,
     span: i64,
 ) {
-    let part = |path: &StrObj, first| -> Result<Part, Fault> {
+    let part = |path: &StrObj, first| -> Result<Section, Fault> {
         let rows = asked_rows(first, -1)?;
-        Ok(Part { path: Path::new(path.text()).to_owned(), first: rows.first })
+        Ok(Section { path: Path::new(path.text()).to_owned(), first: rows.first })
     };
     let keep = u64::try_from(keep)
         .map_err(|_| Fault::new(711, format!("at least 0 bytes of what was read are kept, and `keep` is {keep}")));

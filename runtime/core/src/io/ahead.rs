@@ -5,7 +5,8 @@
 use crate::fault::Fault;
 use crate::host_value::{HostKey, HostValue};
 use crate::io::sandbox;
-use crate::io::table::{Columns, State};
+use crate::io::table::Columns;
+use crate::io::unchanged::State;
 use crate::memory::has_room;
 use crate::pending_save;
 use crate::tensor::Tensor;
@@ -19,7 +20,7 @@ const STREAMS: usize = 4;
 
 /// A part of a file that is read: the whole, or a table from a row on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct Section {
     pub path: PathBuf,
     pub first: u64,
 }
@@ -59,7 +60,7 @@ impl Content for HostValue {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Call {
     how: String,
-    part: Part,
+    part: Section,
 }
 
 type Value = Box<dyn Any + Send + Sync>;
@@ -81,8 +82,8 @@ struct Kept {
 }
 
 struct Follower {
-    of: Part,
-    next: Part,
+    of: Section,
+    next: Section,
     /// Bytes of values that may be kept.
     keep: u64,
 }
@@ -100,7 +101,7 @@ fn ahead() -> MutexGuard<'static, Ahead> {
 }
 
 /// The program says that one part is read after another, and how many bytes of such values may be kept.
-pub fn follows(of: Part, next: Part, keep: u64) {
+pub fn follows(of: Section, next: Section, keep: u64) {
     let mut all = ahead();
     all.followers.retain(|f| f.of != of);
     if all.followers.len() >= STREAMS {
@@ -122,8 +123,8 @@ fn state(path: &Path) -> Option<State> {
 /// Those of `read`.
 pub fn read<T: Content>(
     how: &str,
-    part: Part,
-    read: impl Fn(&Part) -> Result<T, Fault> + Send + 'static,
+    part: Section,
+    read: impl Fn(&Section) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
     let call = Call { how: how.to_owned(), part };
     let next = ahead().followers.iter().find(|f| f.of == call.part).map(|f| (f.next.clone(), f.keep));
@@ -175,7 +176,7 @@ fn put_by<T: Content>(call: &Call, state: State, value: &T, keep: u64) {
 }
 
 /// Reads on a thread what follows, where there is room for about as much as was read before it.
-fn begin<T: Content>(call: Call, like: u64, read: impl Fn(&Part) -> Result<T, Fault> + Send + 'static) {
+fn begin<T: Content>(call: Call, like: u64, read: impl Fn(&Section) -> Result<T, Fault> + Send + 'static) {
     let mut all = ahead();
     let there = all.reading.iter().any(|r| r.call == call) || all.kept.iter().any(|k| k.call == call);
     if there || !has_room(like.saturating_mul(2)) {
@@ -202,8 +203,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn part(path: &Path) -> Part {
-        Part { path: path.to_owned(), first: 0 }
+    fn part(path: &Path) -> Section {
+        Section { path: path.to_owned(), first: 0 }
     }
 
     #[test]
@@ -215,7 +216,7 @@ mod tests {
         let count = Arc::new(AtomicUsize::new(0));
         let text = |path: &Path| {
             let count = count.clone();
-            let got = read("text", part(path), move |p: &Part| {
+            let got = read("text", part(path), move |p: &Section| {
                 count.fetch_add(1, Ordering::SeqCst);
                 std::fs::read_to_string(&p.path)
                     .map(|text| HostValue::Str(text.into()))

@@ -1,7 +1,7 @@
 //! Tables of numbers as text (RFC 4180), gzip too.
 
 use super::files;
-use super::table::{self, Block, Cells, Columns, Form, Kind, Reading, Record, Sink, line_at, records};
+use super::table::{self, Cells, Columns, Form, Kind, Reading, Record, Sink, Stretch, line_at, number, records};
 use crate::fault::{Fault, shown};
 use crate::pool::Pool;
 use crate::tensor::Tensor;
@@ -32,7 +32,7 @@ fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str, pool
     let reading = Reading { text, form, pool, line: &line, open: &open };
     reading.each(
         start,
-        &|| Numbers { top: &top, block: Block::of([Kind::Number(dtype)].into_iter()) },
+        &|| Numbers { top: &top, block: Stretch::of([Kind::Number(dtype)].into_iter()) },
         |rows, _| {
             all.push(rows.block);
             Ok(())
@@ -53,7 +53,7 @@ struct Top<'a> {
 /// The numbers of some rows.
 struct Numbers<'a> {
     top: &'a Top<'a>,
-    block: Block,
+    block: Stretch,
 }
 
 impl Sink for Numbers<'_> {
@@ -88,26 +88,6 @@ impl Sink for Numbers<'_> {
         self.block.count += 1;
         Ok(())
     }
-}
-
-/// Appends one value; `None` if the text is no number of the type.
-pub(super) fn number(text: &str, dtype: DType, out: &mut Vec<u8>) -> Option<()> {
-    match dtype {
-        DType::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
-        DType::F32 => out.extend_from_slice(&text.parse::<f32>().ok()?.to_le_bytes()),
-        DType::I64 => out.extend_from_slice(&text.parse::<i64>().ok()?.to_le_bytes()),
-        DType::I32 => out.extend_from_slice(&text.parse::<i32>().ok()?.to_le_bytes()),
-        DType::I16 => out.extend_from_slice(&text.parse::<i16>().ok()?.to_le_bytes()),
-        DType::I8 => out.extend_from_slice(&text.parse::<i8>().ok()?.to_le_bytes()),
-        DType::U8 => out.push(text.parse::<u8>().ok()?),
-        DType::Bool => out.push(match text {
-            "0" | "False" | "false" => 0,
-            "1" | "True" | "true" => 1,
-            _ => return None,
-        }),
-        _ => return None,
-    }
-    Some(())
 }
 
 /// Writes a vector (one value a line) or a matrix (one row a line); numbers in the fewest

@@ -1,27 +1,31 @@
 //! Tables: columns by name, numbers with their element types and texts, cells that are missing. As comma-separated text, as JSON
 //! lines and as Parquet.
 
+mod asked;
 mod cells;
+pub(super) mod records;
 mod delimited;
 mod lines;
+mod part;
 mod parquet;
 mod parquet_write;
-mod part;
-pub(super) mod records;
 mod write;
 
+pub(super) use asked::MARK;
+pub use asked::{Asked, Ending, Rows, ending};
 pub use cells::Columns;
-pub(super) use cells::{Block, Cells, Kind};
+pub(super) use cells::{Cells, Kind, Stretch, number};
 pub(super) use delimited::line_at;
-pub use part::{State, changed, forget};
 pub(super) use records::{Form, Reading, Record, Sink};
 pub use write::write;
 
 use super::files;
+use super::unchanged::{self, State, changed};
 use crate::buffer::Buffer;
 use crate::fault::{Fault, shown};
 use crate::memory::memory_limit;
 use crate::pool::Pool;
+use asked::too_many;
 use cells::{Column, described};
 use delimited::{Heading, Lines, line_ends};
 use lines::{Keys, Objects};
@@ -35,55 +39,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bytes that a thread reads at a time.
 const READ_BYTES: usize = 1 << 22;
-
-/// What some programs write before UTF-8 text.
-pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// Which rows of a table are read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rows {
-    pub first: u64,
-    /// As many as there are, if that is fewer.
-    pub count: u64,
-}
-
-impl Rows {
-    pub const ALL: Rows = Rows { first: 0, count: u64::MAX };
-
-    fn end(self) -> u64 {
-        self.first.saturating_add(self.count)
-    }
-}
-
-/// How a table is read.
-pub struct Asked<'a> {
-    /// A line for each column: its name and what it is read as.
-    pub columns: &'a str,
-    pub delimiter: u8,
-    /// What stands for a missing int or bool.
-    pub missing: Option<i64>,
-    pub rows: Rows,
-}
-
-/// What a name says about the file; `.gz` behind it says nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
-    Lines,
-    Parquet,
-    Other,
-}
-
-/// What the name of a file says about it.
-pub fn ending(path: &Path) -> Ending {
-    let name = path.to_string_lossy().to_lowercase();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    let ends = |all: &[&str]| all.iter().any(|e| name.ends_with(e));
-    match () {
-        () if ends(&[".jsonl", ".ndjson"]) => Ending::Lines,
-        () if ends(&[".parquet", ".pq"]) => Ending::Parquet,
-        () => Ending::Other,
-    }
-}
 
 fn form(path: &Path, delimiter: u8) -> Form {
     if ending(path) == Ending::Lines { Form::Line } else { Form::Delimited(delimiter) }
@@ -192,7 +147,7 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
     let opened = Opened::new(path)?;
     let in_part = asked.rows != Rows::ALL;
     if in_part && opened.meta.is_file() {
-        part::unchanged(path, &opened.meta)?;
+        unchanged::unchanged(path, &opened.meta)?;
     }
     if opened.begins_with(parquet::MAGIC) {
         let file = opened.file.try_clone().map_err(|e| files::read_fault(path, &e))?;
@@ -213,7 +168,7 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
         let bytes = files::read_all(path)?;
         return whole(path, &bytes, form, &wanted, asked, pool);
     }
-    let index = part::index(path, form, || opened.index(path, form))?;
+    let index = part::index(path, State::of(&opened.meta), form, || opened.index(path, form))?;
     let (around, before) = index.around(asked.rows);
     let part = opened.part(path, around.start, around.end, pool)?;
     let bytes = part.bytes();
@@ -233,14 +188,14 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
 pub fn count_rows(path: &Path, delimiter: u8) -> Result<u64, Fault> {
     let opened = Opened::new(path)?;
     if opened.meta.is_file() {
-        part::renew(path, &opened.meta);
+        unchanged::renew(path, &opened.meta);
     }
     if opened.begins_with(parquet::MAGIC) {
         return Ok(parquet::Source::open(path, opened.file, opened.meta.len())?.rows());
     }
     let form = form(path, delimiter);
     if opened.has_parts() {
-        return Ok(part::index(path, form, || opened.index(path, form))?.rows);
+        return Ok(part::index(path, State::of(&opened.meta), form, || opened.index(path, form))?.rows);
     }
     drop(opened);
     let bytes = files::read_all(path)?;
@@ -324,11 +279,6 @@ impl Text<'_> {
         }
         Ok(out)
     }
-}
-
-/// Columns for which there is no room.
-fn too_many(path: &Path) -> Fault {
-    files::too_large(path, "holds columns of more than", memory_limit())
 }
 
 /// A quote that goes on to the end of the file: what would come behind it would be part of its cell.

@@ -1,8 +1,8 @@
 //! The columns of tables: what is asked for, and what was read.
 
-use super::super::csv::number;
 use crate::fault::{Fault, check_memory, shown};
-use crate::memory::{made_elsewhere, take_over};
+use crate::host_value::HostValue;
+use crate::memory::count_here;
 use crate::pool::Pool;
 use crate::tensor::Tensor;
 use crate::value::{TypeTable, new_list, new_str, new_tensor};
@@ -96,12 +96,12 @@ const TEXT_BYTES: usize = 64;
 
 /// The columns of some rows that follow each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Block {
+pub struct Stretch {
     pub cells: Vec<Cells>,
     pub count: u64,
 }
 
-impl Block {
+impl Stretch {
     /// Makes room for about so many rows, so that columns need not move while they grow.
     pub fn expect(&mut self, rows: usize) {
         for cells in &mut self.cells {
@@ -112,8 +112,8 @@ impl Block {
         }
     }
 
-    pub fn of(kinds: impl Iterator<Item = Kind>) -> Block {
-        Block { cells: kinds.map(Cells::of).collect(), count: 0 }
+    pub fn of(kinds: impl Iterator<Item = Kind>) -> Stretch {
+        Stretch { cells: kinds.map(Cells::of).collect(), count: 0 }
     }
 }
 
@@ -122,7 +122,7 @@ impl Block {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Columns {
     kinds: Vec<Kind>,
-    parts: Vec<Block>,
+    parts: Vec<Stretch>,
     bytes: u64,
 }
 
@@ -137,7 +137,7 @@ impl Columns {
     }
 
     /// Adds rows at the end.
-    pub fn push(&mut self, rows: Block) {
+    pub fn push(&mut self, rows: Stretch) {
         self.bytes += rows.cells.iter().map(Cells::bytes).sum::<u64>();
         if rows.count > 0 {
             self.parts.push(rows);
@@ -145,7 +145,7 @@ impl Columns {
     }
 
     #[cfg(test)]
-    pub fn parts(&self) -> &[Block] {
+    pub fn parts(&self) -> &[Stretch] {
         &self.parts
     }
 
@@ -223,11 +223,48 @@ impl Columns {
         });
         let mut words = Vec::with_capacity(self.rows() as usize);
         for (part, bytes) in made {
-            take_over(bytes);
+            count_here(bytes);
             words.extend(part);
         }
         words
     }
+}
+
+/// A column that is written.
+pub enum Written<'a> {
+    /// Of rank 1.
+    Numbers(&'a Tensor),
+    Texts(&'a [HostValue]),
+}
+
+impl Written<'_> {
+    /// How many cells there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Written::Numbers(t) => t.elems(),
+            Written::Texts(texts) => texts.len(),
+        }
+    }
+
+    /// The text of a cell.
+    pub fn text(&self, row: usize) -> &str {
+        match self {
+            Written::Texts(texts) => match texts.get(row) {
+                Some(HostValue::Str(text)) => text,
+                _ => "",
+            },
+            Written::Numbers(_) => "",
+        }
+    }
+}
+
+/// What `make` gives, and how many bytes in small pieces that takes. This thread does not count them: the one that gets it does.
+fn made_elsewhere<T>(make: impl FnOnce() -> T) -> (T, i64) {
+    let before = count_here(0);
+    let made = make();
+    let bytes = count_here(0) - before;
+    count_here(-bytes);
+    (made, bytes)
 }
 
 /// A name as a program can spell it: small letters, digits, and `_` for everything else.
@@ -262,6 +299,26 @@ pub fn place(names: &[String], wanted: &str, file: &str) -> Result<usize, Fault>
             Err(Fault::new(707, text))
         }
     }
+}
+
+/// Appends one value; `None` if the text is no number of the type.
+pub fn number(text: &str, dtype: DType, out: &mut Vec<u8>) -> Option<()> {
+    match dtype {
+        DType::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
+        DType::F32 => out.extend_from_slice(&text.parse::<f32>().ok()?.to_le_bytes()),
+        DType::I64 => out.extend_from_slice(&text.parse::<i64>().ok()?.to_le_bytes()),
+        DType::I32 => out.extend_from_slice(&text.parse::<i32>().ok()?.to_le_bytes()),
+        DType::I16 => out.extend_from_slice(&text.parse::<i16>().ok()?.to_le_bytes()),
+        DType::I8 => out.extend_from_slice(&text.parse::<i8>().ok()?.to_le_bytes()),
+        DType::U8 => out.push(text.parse::<u8>().ok()?),
+        DType::Bool => out.push(match text {
+            "0" | "False" | "false" => 0,
+            "1" | "True" | "true" => 1,
+            _ => return None,
+        }),
+        _ => return None,
+    }
+    Some(())
 }
 
 /// What stands for a number that is missing: NaN, or what the call names. `place` says where it is missing.

@@ -1,7 +1,6 @@
 //! The columns of comma-separated text.
 
-use super::super::csv::number;
-use super::cells::{Block, Cells, Column, Kind, place, put_missing};
+use super::cells::{Cells, Column, Kind, Stretch, number, place, put_missing};
 use super::records::{Record, Sink};
 use crate::fault::{Fault, shown};
 use std::ops::Range;
@@ -40,14 +39,14 @@ impl<'a> Heading<'a> {
 
     /// What takes lines of the file.
     pub fn lines(&self) -> Lines<'_> {
-        Lines { heading: self, rows: Block::of(self.places.iter().map(|(_, kind)| *kind)) }
+        Lines { heading: self, rows: Stretch::of(self.places.iter().map(|(_, kind)| *kind)) }
     }
 }
 
 /// The columns of some lines.
 pub struct Lines<'a> {
     heading: &'a Heading<'a>,
-    pub rows: Block,
+    pub rows: Stretch,
 }
 
 impl Sink for Lines<'_> {

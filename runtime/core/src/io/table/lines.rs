@@ -1,6 +1,6 @@
 //! The columns of JSON lines: an object a line, whose keys are the names of the columns.
 
-use super::cells::{Block, Cells, Column, put_int, put_missing};
+use super::cells::{Cells, Column, Stretch, put_int, put_missing};
 use super::records::{Record, Sink};
 use crate::fault::{Fault, shown};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -19,14 +19,14 @@ pub struct Keys<'a> {
 impl Keys<'_> {
     /// What takes lines of the file.
     pub fn objects(&self) -> Objects<'_> {
-        Objects { keys: self, rows: Block::of(self.wanted.iter().map(|c| c.kind)) }
+        Objects { keys: self, rows: Stretch::of(self.wanted.iter().map(|c| c.kind)) }
     }
 }
 
 /// The columns of some lines.
 pub struct Objects<'a> {
     keys: &'a Keys<'a>,
-    pub rows: Block,
+    pub rows: Stretch,
 }
 
 impl Sink for Objects<'_> {

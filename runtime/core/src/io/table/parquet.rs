@@ -1,8 +1,9 @@
 //! The columns of Parquet files. Only the columns and the groups of rows that are asked for are read, each by itself, on all
 //! threads.
 
+use super::asked::{Rows, too_many};
 use super::cells::{self, Cells, Column, Columns, Kind, place, put_int, put_missing};
-use super::{Rows, too_many};
+
 use crate::fault::{Fault, shown};
 use crate::io::tokens::quietly;
 use crate::memory::memory_limit;
@@ -152,12 +153,12 @@ impl Source {
             std::sync::Mutex::new(careful_fault(&self.file, || self.column(path, &tasks[i], missing, &taken)))
         });
         let mut out = Columns::of(wanted);
-        let mut rows = cells::Block { cells: vec![], count: 0 };
+        let mut rows = cells::Stretch { cells: vec![], count: 0 };
         for (task, cells) in tasks.iter().zip(read) {
             rows.cells.push(cells.into_inner().unwrap_or_else(|e| e.into_inner())?);
             rows.count = task.take as u64;
             if rows.cells.len() == wanted.len() {
-                out.push(std::mem::replace(&mut rows, cells::Block { cells: vec![], count: 0 }));
+                out.push(std::mem::replace(&mut rows, cells::Stretch { cells: vec![], count: 0 }));
             }
         }
         Ok(out)

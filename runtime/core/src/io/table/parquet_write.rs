@@ -1,6 +1,6 @@
 //! Parquet files that are written: columns without lists, packed with Snappy, in groups of rows that are read by themselves.
 
-use super::write::Written;
+use super::cells::Written;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;

@@ -1,14 +1,12 @@
-//! Where the rows of a text are, so that a part of a file is read without what is before it, and whether the file is still the
-//! one that it was.
+//! Where the rows of a text are, so that a part of a file is read without what is before it.
 
-use super::Rows;
+use super::asked::{MARK, Rows};
 use super::records::{Form, OpenQuote, Record, begin};
-use crate::fault::{Fault, reserve, shown};
+use crate::fault::{Fault, reserve};
+use crate::io::unchanged::State;
 use std::collections::BTreeMap;
-use std::fs::Metadata;
 use std::io::Read;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -50,7 +48,7 @@ impl Index {
             reserve(&mut buffer, more).map_err(Failed::Memory)?;
             let read = text.by_ref().take(more as u64).read_to_end(&mut buffer).map_err(Failed::Read)?;
             ended = read < more;
-            at = if index.bytes == 0 && buffer.starts_with(super::MARK) { super::MARK.len() } else { 0 };
+            at = if index.bytes == 0 && buffer.starts_with(MARK) { MARK.len() } else { 0 };
             while let Some(start) = begin(&buffer, at, buffer.len(), form) {
                 at = start;
                 let next = match record.read(&buffer, start, form) {
@@ -101,72 +99,27 @@ pub fn behind(text: &[u8], from: usize, count: u64, form: Form) -> usize {
     at
 }
 
-/// What tells one state of a file from another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct State([i64; 5]);
+/// The places that were found, for files as they were then.
+static INDEXES: Mutex<BTreeMap<PathBuf, (State, Form, Arc<Index>)>> = Mutex::new(BTreeMap::new());
 
-impl State {
-    pub fn of(meta: &Metadata) -> State {
-        State([meta.dev() as i64, meta.ino() as i64, meta.len() as i64, meta.mtime(), meta.mtime_nsec()])
-    }
+fn indexes() -> MutexGuard<'static, BTreeMap<PathBuf, (State, Form, Arc<Index>)>> {
+    INDEXES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Known {
+/// The index of a file in a state that is known, or what `make` gives.
+pub fn index(
+    path: &Path,
     state: State,
-    index: Option<(Form, Arc<Index>)>,
-}
-
-/// Files of which parts were read.
-static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
-
-fn known() -> MutexGuard<'static, BTreeMap<PathBuf, Known>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The program has written a file itself: what was known of it is no longer true.
-pub fn forget(path: &Path) {
-    known().remove(path);
-}
-
-/// From here on parts of a file are parts of what it is now.
-pub fn renew(path: &Path, meta: &Metadata) {
-    let state = State::of(meta);
-    let mut all = known();
-    if all.get(path).is_none_or(|k| k.state != state) {
-        all.insert(path.to_owned(), Known { state, index: None });
-    }
-}
-
-/// Whether a file is still what it was when its first part was read.
-///
-/// # Errors
-/// E0707 where it is not.
-pub fn unchanged(path: &Path, meta: &Metadata) -> Result<(), Fault> {
-    let state = State::of(meta);
-    let mut all = known();
-    let found = all.entry(path.to_owned()).or_insert(Known { state, index: None });
-    if found.state == state {
-        return Ok(());
-    }
-    Err(changed(path).note("`io.count_rows(path)` begins anew with the file as it is then"))
-}
-
-/// A file that is written while it is read.
-pub fn changed(path: &Path) -> Fault {
-    Fault::new(707, format!("`{}` has changed while it was read", shown(path)))
-        .note("what was read before and what comes now do not belong together")
-}
-
-/// The index of a file that is known, or of what `make` gives.
-pub fn index(path: &Path, form: Form, make: impl FnOnce() -> Result<Index, Fault>) -> Result<Arc<Index>, Fault> {
-    let found = known().get(path).and_then(|k| k.index.clone()).filter(|(of, _)| *of == form);
-    if let Some((_, index)) = found {
-        return Ok(index);
+    form: Form,
+    make: impl FnOnce() -> Result<Index, Fault>,
+) -> Result<Arc<Index>, Fault> {
+    if let Some((of, as_form, index)) = indexes().get(path)
+        && (*of, *as_form) == (state, form)
+    {
+        return Ok(index.clone());
     }
     let made = Arc::new(make()?);
-    if let Some(known) = known().get_mut(path) {
-        known.index = Some((form, made.clone()));
-    }
+    indexes().insert(path.to_owned(), (state, form, made.clone()));
     Ok(made)
 }
 

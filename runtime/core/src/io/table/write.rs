@@ -1,10 +1,11 @@
 //! Tables that are written: as comma-separated text, as JSON lines and as Parquet, by the ending of the name.
 
 use super::super::files::{write_atomically, write_fault};
-use super::{Ending, ending, parquet_write};
+use super::asked::{Ending, ending};
+use super::cells::Written;
+use super::parquet_write;
 use crate::fault::{Fault, shown};
 use crate::host_value::HostValue;
-use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -12,34 +13,6 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A column that is written.
-pub enum Written<'a> {
-    /// Of rank 1.
-    Numbers(&'a Tensor),
-    Texts(&'a [HostValue]),
-}
-
-impl Written<'_> {
-    /// How many cells there are.
-    pub fn len(&self) -> usize {
-        match self {
-            Written::Numbers(t) => t.elems(),
-            Written::Texts(texts) => texts.len(),
-        }
-    }
-
-    /// The text of a cell.
-    pub fn text(&self, row: usize) -> &str {
-        match self {
-            Written::Texts(texts) => match texts.get(row) {
-                Some(HostValue::Str(text)) => text,
-                _ => "",
-            },
-            Written::Numbers(_) => "",
-        }
-    }
-}
 
 /// Writes columns with their names, all of one length. What is there under the path is replaced when all of it is written.
 ///
