@@ -20,7 +20,8 @@ fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str, pool
     let form = Form::Delimited(delimiter);
     let line_end = |from: usize| text[from..].iter().position(|&b| b == b'\n').map_or(text.len(), |i| from + i + 1);
     let marked = if text.starts_with(table::MARK) { table::MARK.len() } else { 0 };
-    let start = (0..skip).fold(marked, |at, _| line_end(at));
+    // There are no more lines than bytes.
+    let start = (0..skip.min(text.len())).fold(marked, |at, _| line_end(at));
     let line = |at| line_at(text, at);
     let open = |line| table::open_quote(name, line);
     let mut first = Record::default();
