@@ -304,6 +304,113 @@ fn nothing_is_made_ready_for_what_a_file_claims() {
     }
 }
 
+/// A table of all kinds of columns, and a program that reads it.
+const TABLE: &str = "struct Rows[N]:\n    x: Tensor[N, f64]\n    n: Tensor[N, i64]\n    name: list[str]\n\n";
+
+#[test]
+fn damaged_parquet_files_are_one_error() {
+    let dir = temp();
+    let make = format!(
+        "{TABLE}n = op.arange(5000)\nio.write_table(\"t.parquet\", Rows(n.to(f64) / 7.0, n % 10, [f\"row {{i % 100}}\" for i in range(5000)]))\n"
+    );
+    assert_eq!(run(dir.path(), &make, &["run"]).code, 0);
+    let whole = std::fs::read(dir.path().join("t.parquet")).unwrap_or_else(|e| panic!("{e}"));
+    let n = whole.len();
+    let mut cases: Vec<Vec<u8>> = [0, 4, 8, 12, n / 2, n - 9, n - 1].map(|cut| whole[..cut].to_vec()).to_vec();
+    // Single bytes of pages, of the footer and of its length; a file that is all footer.
+    for at in [4, 5, 9, 20, 40, n / 3, n - 8, n - 7, n - 5, n - 20, n - 40, n - 60, n - 90, n - 120, n - 200] {
+        for flip in [0xff, 0x80, 0x01] {
+            let mut other = whole.clone();
+            other[at] ^= flip;
+            cases.push(other);
+        }
+    }
+    cases.push([&b"PAR1"[..], &[0xff; 64], &64u32.to_le_bytes(), b"PAR1"].concat());
+    let source = format!("{TABLE}t = io.read_table(\"d.parquet\", Rows)\nprint(len(t.name))\n");
+    for (i, case) in cases.iter().enumerate() {
+        write(&dir.path().join("d.parquet"), case);
+        let r = run(dir.path(), &source, &["run", "--memory", "64MiB"]);
+        let told = r.err.matches("error[").count();
+        let right = r.code == 0 && r.out == "5000\n" || r.code == 1 && told == 1 && r.err.contains("error[E07");
+        assert!(right, "{i}: {} {}{}", r.code, r.out, r.err);
+        assert!(!r.err.contains("panicked"), "{i}: {}", r.err);
+    }
+}
+
+#[test]
+fn a_table_that_changes_between_its_parts_is_told() {
+    let dir = temp();
+    let rows: String = (0..20_000).map(|i| format!("{i}.5,{i},r{i}\n")).collect();
+    write(&dir.path().join("t.csv"), format!("x,n,name\n{rows}"));
+    let source = format!(
+        "{TABLE}print(io.count_rows(\"t.csv\"))\na = io.read_table(\"t.csv\", Rows, rows=10)\n\
+         print(len(io.read_lines(\"pipe\")))\n\
+         b = io.read_table(\"t.csv\", Rows, first=10_000, rows=10)\nprint(b.n)\n"
+    );
+    let made = Command::new("mkfifo").arg(dir.path().join("pipe")).status().is_ok_and(|s| s.success());
+    assert!(made);
+    write(&dir.path().join("main.tsr"), source);
+    let mut shell = Command::new("sh");
+    let other = "\"$0\" run main.tsr & (echo '1,2,new' >> t.csv; echo go) > pipe; wait $!";
+    shell.args(["-c", other]).arg(binary()).current_dir(dir.path());
+    let r = run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"));
+    let said = "`t.csv` has changed while it was read";
+    assert!(r.code == 1 && r.err.matches(said).count() == 1 && r.out.starts_with("20000\n"), "{}{}", r.out, r.err);
+    // What the program writes itself is a new file for it.
+    let source = format!(
+        "{TABLE}a = io.read_table(\"t.csv\", Rows, rows=10)\nio.write_table(\"t.csv\", a)\n\
+         print(len(io.read_table(\"t.csv\", Rows, first=4, rows=20).name))\n"
+    );
+    let r = run(dir.path(), &source, &["run"]);
+    assert_eq!((r.code, &*r.out), (0, "6\n"), "{}", r.err);
+}
+
+#[test]
+fn parts_of_a_table_take_the_memory_of_a_part() {
+    let dir = temp();
+    let rows: String = (0..200_000).map(|i| format!("{i}.25,{i},\"row\n{i}\"\n")).collect();
+    write(&dir.path().join("t.csv"), format!("x,n,name\n{rows}"));
+    let loop_over = |path: &str| {
+        format!(
+            "{TABLE}count = io.count_rows(\"{path}\")\ntotal = 0\nfor first in range(0, count, 5000):\n    \
+             t = io.read_table(\"{path}\", Rows, first=first, rows=5000)\n    total += int(t.n.sum())\n\
+             print(count, total)\n"
+        )
+    };
+    let convert = format!("{TABLE}io.write_table(\"t.parquet\", io.read_table(\"t.csv\", Rows))\n");
+    assert_eq!(run(dir.path(), &convert, &["run"]).code, 0);
+    for path in ["t.csv", "t.parquet"] {
+        let r = run(dir.path(), &loop_over(path), &["run", "--memory", "2MiB"]);
+        assert_eq!((r.code, &*r.out), (0, "200000 19999900000\n"), "{path}: {}", r.err);
+        let all = format!("{TABLE}print(len(io.read_table(\"{path}\", Rows).name))\n");
+        let r = run(dir.path(), &all, &["run", "--memory", "2MiB"]);
+        assert!(r.code == 1 && r.err.contains("error[E0710]"), "{path}: {}", r.err);
+    }
+    // A cell that is wrong is told with its line in the whole file.
+    write(&dir.path().join("w.csv"), format!("x,n,name\n{rows}1,wrong,z\n"));
+    let last = format!("{TABLE}t = io.read_table(\"w.csv\", Rows, first=199_999)\n");
+    let r = run(dir.path(), &last, &["run"]);
+    assert!(r.err.contains("line 400002, column `n` of `w.csv`: `wrong` is not a number of type i64"), "{}", r.err);
+}
+
+#[test]
+fn a_table_has_the_same_bits_with_any_threads() {
+    let dir = temp();
+    let rows: String = (0..150_000)
+        .map(|i| format!("{}.{i},{i},{}\n", i * 7919 % 1000, if i % 5 == 0 { "\"a\n,b\"" } else { "plain" }))
+        .collect();
+    write(&dir.path().join("t.csv"), format!("x,n,name\n{rows}"));
+    let source = format!(
+        "{TABLE}t = io.read_table(\"t.csv\", Rows)\nio.write_table(\"out.csv\", t)\nio.write_table(\"out.parquet\", t)\n"
+    );
+    let written = ["1", "2", "5"].map(|threads| {
+        let r = run(dir.path(), &source, &["run", "--threads", threads]);
+        assert_eq!(r.code, 0, "{}", r.err);
+        ["out.csv", "out.parquet"].map(|f| std::fs::read(dir.path().join(f)).unwrap_or_else(|e| panic!("{e}")))
+    });
+    assert!(written[0] == written[1] && written[1] == written[2]);
+}
+
 #[test]
 fn the_standard_input_is_a_file() {
     let dir = temp();

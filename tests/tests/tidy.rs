@@ -120,6 +120,7 @@ fn libraries_stay_in_their_crate() {
         ("resvg", &["runtime/core"]),
         ("image", &["runtime/core"]),
         ("hound", &["runtime/core"]),
+        ("parquet", &["runtime/core"]),
         ("glob", &["runtime/core"]),
         ("libloading", &["compiler/llvm", "runtime/core"]),
         ("cudarc", &["runtime/core"]),
@@ -285,7 +286,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/trace", 7264),
     ("compiler/types", 1194),
     ("grammar", 991),
-    ("runtime/core", 1077),
+    ("runtime/core", 1139),
     ("tests", 1488),
 ];
 

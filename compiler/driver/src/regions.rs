@@ -112,6 +112,10 @@ impl RegionExec for SharedExecutor {
         self.0.borrow_mut().call(region, args, span)
     }
 
+    fn pool(&self) -> Option<Arc<Pool>> {
+        self.0.borrow().pool()
+    }
+
     fn measured(&mut self, measured: &Measured) -> Vec<String> {
         self.0.borrow_mut().measured(measured)
     }
@@ -516,6 +520,10 @@ impl RegionExec for Executor {
     fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError> {
         let result = catch_unwind(AssertUnwindSafe(|| self.call_here(region, args, span)));
         result.unwrap_or_else(|_| Err(RunError::new(999, "the bug above was met here, while this ran", span)))
+    }
+
+    fn pool(&self) -> Option<Arc<Pool>> {
+        Some(self.pool.clone())
     }
 
     fn measured(&mut self, measured: &Measured) -> Vec<String> {

@@ -313,8 +313,14 @@ rt_table! {
     /// path, samples, rate, bits.
     io_write_wav(p, p, i, i) u fails y;
     /// path, columns (a line each: name, a space, dtype or `str`), delimiter, whether there is a number for missing ones,
-    /// which; a struct of the columns, given its type id.
-    io_read_table(p, p, p, i, i, i) p fails y;
+    /// which, the first row, how many (negative: all); a struct of the columns, given its type id.
+    io_read_table(p, p, p, i, i, i, i, i) p fails y;
+    /// path, what is read after it, their first rows, bytes of values that may be kept.
+    io_prefetch(p, p, i, i, i) u fails y;
+    /// path, delimiter.
+    io_count_rows(p, p) i fails y;
+    /// path, a struct of columns, delimiter, the struct's type id.
+    io_write_table(p, w, p, i) u fails y;
     /// path, whether more may be there, type id.
     io_read_json(p, i, i) w fails y;
     /// path, value, its type id.

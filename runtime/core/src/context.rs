@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::host_value::{self, HostValue};
 use crate::measure::{Measured, Measuring};
 use crate::pending_save;
+use crate::pool::Pool;
 use crate::progress::{Loops, Progress};
 use crate::value::{TypeId, TypeInfo, TypeTable, make_immortal, new_str, release, retain_word};
 use crate::world;
@@ -49,6 +50,11 @@ pub trait RegionExec {
     /// Computes a region. A tensor whose buffer no one else holds dies after the call, so its
     /// memory may be used again. Returns one value a result.
     fn call(&mut self, region: u32, args: Vec<HostValue>, span: u32) -> Result<Vec<HostValue>, RunError>;
+
+    /// The threads of the program, where there are any.
+    fn pool(&self) -> Option<Arc<Pool>> {
+        None
+    }
 
     /// What was measured of a function, a line for each row: `std.profile` reads it.
     fn measured(&mut self, _: &Measured) -> Vec<String> {
@@ -181,6 +187,11 @@ impl Context {
     /// Who shows the figures of the program instead of their text, and how far its loops are.
     pub fn set_viewer(&mut self, viewer: Box<dyn Fn(Viewed)>) {
         self.viewer = Some(viewer);
+    }
+
+    /// The threads that work for the program; only the caller's where no one has others.
+    pub fn pool(&self) -> Arc<Pool> {
+        self.regions.as_ref().and_then(|r| r.pool()).unwrap_or_else(|| Arc::new(Pool::new(1)))
     }
 
     /// Whether someone shows pictures and progress.

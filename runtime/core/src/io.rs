@@ -2,8 +2,8 @@
 
 pub mod sandbox;
 pub mod replace;
+pub mod unchanged;
 pub mod files;
-pub mod csv;
 pub mod image;
 pub mod json;
 pub mod gguf;
@@ -15,6 +15,8 @@ pub mod onnx;
 pub mod safetensors;
 pub mod checkpoint;
 pub mod serialization;
-pub mod table;
 pub mod tokens;
+pub mod table;
+pub mod csv;
+pub mod ahead;
 pub mod wav;

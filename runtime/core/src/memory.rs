@@ -170,6 +170,11 @@ impl Counting {
     }
 }
 
+/// Adds to what this thread counts in small pieces; what it counted before.
+pub fn count_here(bytes: i64) -> i64 {
+    SMALL_BYTES.replace(SMALL_BYTES.get() + bytes)
+}
+
 /// Bytes that are in use, as far as this thread knows.
 pub fn in_use() -> u64 {
     (LARGE_BYTES.load(Ordering::Relaxed) + SMALL_BYTES.try_with(Cell::get).unwrap_or(0).max(0)).max(0) as u64

@@ -4,6 +4,7 @@
 use crate::fault::Fault;
 use crate::world;
 use crate::world::step::What;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 
@@ -26,6 +27,15 @@ pub struct Saving {
 }
 
 static SAVING: Mutex<Option<Saving>> = Mutex::new(None);
+
+thread_local! {
+    static OTHERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// On this thread nothing is waited for: the one of the program does, which agrees with other processes.
+pub fn leave_to_others() {
+    OTHERS.set(true);
+}
 
 fn taken() -> Option<Saving> {
     SAVING.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -76,6 +86,9 @@ fn placed(commit: &Commit) -> Result<(), Fault> {
 /// # Errors
 /// Why it could not be written, with the place of the save.
 pub fn finish() -> Result<(), Fault> {
+    if OTHERS.get() {
+        return Ok(());
+    }
     let Some(Saving { span, job, commit }) = taken() else { return Ok(()) };
     let at = |outcome: Result<(), Fault>| outcome.map_err(|fault| fault.at(span));
     let written = at(joined(job));

@@ -3,13 +3,18 @@
 use crate::context::Context;
 use crate::fault::{Fault, shown};
 use crate::host_value::{self, HostValue};
+use crate::io::ahead::{self, Section};
+use crate::io::table::{Asked, Ending, Rows};
 use crate::io::{files, image, json, table, wav};
 use crate::pending_save;
+use crate::pool::Pool;
 use crate::rt::{rows, settle};
-use crate::rt_files::{alike, delimiter, give, write_to};
-use crate::value::{StrObj, TensorObj, TypeId, TypeTable, new_list, new_str};
+use crate::rt_files::{alike, delimiter, give_alike, write_to};
+use crate::value::{RecordObj, StrObj, TensorObj, TypeId, TypeInfo, TypeTable, new_list, new_record, new_str};
 use crate::world;
 use std::path::Path;
+use std::sync::Arc;
+use std::thread::ThreadId;
 use tessera_abi::rt::RtFn;
 
 /// The functions of this part of the table with their addresses.
@@ -17,8 +22,31 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
     rows! {
         takes_3 io_read_image io_read_wav io_glob;
         takes_4 io_write_image io_read_json io_write_json;
-        takes_5 io_write_wav;
-        takes_7 io_read_table;
+        takes_3 io_count_rows;
+        takes_5 io_write_wav io_write_table;
+        takes_6 io_prefetch;
+        takes_9 io_read_table;
+    }
+}
+
+/// A whole file.
+pub(crate) fn whole(path: &StrObj) -> Section {
+    Section { path: Path::new(path.text()).to_owned(), first: 0 }
+}
+
+/// Who reads: the threads of the program, or one alone that reads ahead. They are the model's then, while it computes.
+pub(crate) struct Pools {
+    pool: Arc<Pool>,
+    program: ThreadId,
+}
+
+impl Pools {
+    pub(crate) fn of(cx: &Context) -> Pools {
+        Pools { pool: cx.pool(), program: std::thread::current().id() }
+    }
+
+    pub(crate) fn here(&self) -> Arc<Pool> {
+        if std::thread::current().id() == self.program { self.pool.clone() } else { Arc::new(Pool::new(1)) }
     }
 }
 
@@ -35,8 +63,9 @@ fn settle_value(cx: &mut Context, span: i64, ty: i64, read: Result<HostValue, Fa
 }
 
 extern "C" fn io_read_image(cx: &mut Context, path: &StrObj, channels: i64, span: i64) -> u64 {
-    let read = bytes(path, span, files::read_raw);
-    give(cx, span, read.and_then(|b| image::read(Path::new(path.text()), &b, channels)))
+    let how = format!("image {channels}");
+    let read = ahead::read(&how, whole(path), move |p| image::read(&p.path, &files::read_raw(&p.path)?, channels));
+    give_alike(cx, path, span, read)
 }
 
 extern "C" fn io_write_image(cx: &mut Context, path: &StrObj, t: &TensorObj, quality: i64, span: i64) {
@@ -44,9 +73,24 @@ extern "C" fn io_write_image(cx: &mut Context, path: &StrObj, t: &TensorObj, qua
 }
 
 extern "C" fn io_read_wav(cx: &mut Context, path: &StrObj, ty: i64, span: i64) -> u64 {
-    let read = bytes(path, span, files::read_raw).and_then(|b| wav::read(Path::new(path.text()), &b));
-    let value = read.map(|(samples, rate)| HostValue::Record(vec![HostValue::Tensor(samples), HostValue::Int(rate)]));
+    let read = ahead::read("wav", whole(path), |p| {
+        let (samples, rate) = wav::read(&p.path, &files::read_raw(&p.path)?)?;
+        Ok(HostValue::Record(vec![HostValue::Tensor(samples), HostValue::Int(rate)]))
+    });
+    world::at(span as u32);
+    let value = alike(path, read, |value| match value {
+        HostValue::Record(parts) => parts.iter().filter_map(sound_bytes).collect(),
+        _ => vec![],
+    });
     settle_value(cx, span, ty, value)
+}
+
+/// The bytes of the samples.
+fn sound_bytes(part: &HostValue) -> Option<&[u8]> {
+    match part {
+        HostValue::Tensor(samples) => Some(samples.bytes()),
+        _ => None,
+    }
 }
 
 extern "C" fn io_write_wav(cx: &mut Context, path: &StrObj, t: &TensorObj, rate: i64, bits: i64, span: i64) {
@@ -60,31 +104,103 @@ extern "C" fn io_read_table(
     between: &StrObj,
     has_missing: i64,
     missing: i64,
+    first: i64,
+    rows: i64,
     ty: i64,
     span: i64,
 ) -> u64 {
-    let missing = (has_missing != 0).then_some(missing);
-    let read = delimiter(between).and_then(|between| {
-        let content = bytes(path, span, files::read_all)?;
-        table::read(Path::new(path.text()), &content, columns.text(), between, missing)
+    world::at(span as u32);
+    let read = asked_rows(first, rows).and_then(|rows| {
+        let missing = (has_missing != 0).then_some(missing);
+        let (columns, delimiter) = (columns.text().to_owned(), delimiter(between)?);
+        let how = format!("table {columns} {delimiter} {missing:?} {}", rows.count);
+        let part = Section { path: Path::new(path.text()).to_owned(), first: rows.first };
+        let pools = Pools::of(cx);
+        let read = ahead::read(&how, part, move |part| {
+            let rows = Rows { first: part.first, ..rows };
+            table::read(&part.path, &Asked { columns: &columns, delimiter, missing, rows }, &pools.here())
+        })?;
+        if let Some(w) = world::world() {
+            w.read_alike(path.text(), read.hash())?;
+        }
+        let words = read.words(&cx.types, &cx.pool())?;
+        let record = new_record(ty as TypeId, words.len());
+        // SAFETY: just made, with as many fields.
+        unsafe { RecordObj::fill(record, &words) };
+        Ok(record)
     });
-    settle_value(cx, span, ty, read)
+    settle(cx, span, read)
+}
+
+/// Which rows a call asks for; a negative count stands for all.
+fn asked_rows(first: i64, rows: i64) -> Result<Rows, Fault> {
+    let first = u64::try_from(first)
+        .map_err(|_| Fault::new(711, format!("the first row of a table has the number 0, and `first` is {first}")))?;
+    Ok(Rows { first, count: u64::try_from(rows).unwrap_or(u64::MAX) })
+}
+
+extern "C" fn io_prefetch(
+    cx: &mut Context,
+    path: &StrObj,
+    next: &StrObj,
+    first: i64,
+    next_first: i64,
+    keep: i64,
+    span: i64,
+) {
+    let part = |path: &StrObj, first| -> Result<Section, Fault> {
+        let rows = asked_rows(first, -1)?;
+        Ok(Section { path: Path::new(path.text()).to_owned(), first: rows.first })
+    };
+    let keep = u64::try_from(keep)
+        .map_err(|_| Fault::new(711, format!("at least 0 bytes of what was read are kept, and `keep` is {keep}")));
+    let said = keep.and_then(|keep| {
+        ahead::follows(part(path, first)?, part(next, next_first)?, keep);
+        Ok(())
+    });
+    settle(cx, span, said);
+}
+
+extern "C" fn io_count_rows(cx: &mut Context, path: &StrObj, between: &StrObj, span: i64) -> i64 {
+    world::at(span as u32);
+    let counted = delimiter(between).and_then(|between| table::count_rows(Path::new(path.text()), between));
+    let counted = counted.map(|n| (n as i64, n.to_le_bytes()));
+    let counted = alike(path, counted, |(_, bytes)| vec![bytes]).map(|(n, _)| n);
+    settle(cx, span, counted)
+}
+
+extern "C" fn io_write_table(cx: &mut Context, path: &StrObj, value: u64, between: &StrObj, ty: i64, span: i64) {
+    // SAFETY: compiled code passes a live value of the type.
+    let value = unsafe { host_value::read(&cx.types, value, ty as TypeId, false) };
+    let names = match cx.types.get(ty as TypeId) {
+        TypeInfo::Struct { fields, .. } => fields.iter().map(|(name, _)| name.clone()).collect(),
+        _ => vec![],
+    };
+    let between = delimiter(between);
+    write_to(cx, path, span, |path| match value {
+        HostValue::Record(columns) => table::write(path, &names, &columns, between?),
+        _ => table::write(path, &names, &[], between?),
+    });
 }
 
 extern "C" fn io_read_json(cx: &mut Context, path: &StrObj, extra: i64, ty: i64, span: i64) -> u64 {
-    let read = bytes(path, span, files::read_all);
-    let read = read.and_then(|b| json::read(&cx.types, Path::new(path.text()), &b, extra != 0, ty as TypeId));
+    let file = Path::new(path.text());
+    let by_line = table::ending(file) == Ending::Lines;
+    let read = if by_line { json::read_lines } else { json::read };
+    let read = bytes(path, span, files::read_all).and_then(|b| read(&cx.types, file, &b, extra != 0, ty as TypeId));
     settle_value(cx, span, ty, read)
 }
 
 extern "C" fn io_write_json(cx: &mut Context, path: &StrObj, value: u64, ty: i64, span: i64) {
-    // SAFETY: compiled code passes a live value of the type.
-    let value = unsafe { host_value::read(&cx.types, value, ty as TypeId, false) };
-    let text = json::text(&cx.types, &value, ty as TypeId);
+    let types = std::mem::take(&mut cx.types);
     write_to(cx, path, span, |path| {
-        let text = text?;
-        files::write_atomically(path, |out| out.write_all(text.as_bytes()).map_err(|e| files::write_fault(path, &e)))
+        let by_line = table::ending(path) == Ending::Lines;
+        files::write_atomically(path, |out| {
+            // SAFETY: compiled code passes a live value of the type.
+            unsafe { json::write(out, path, &types, value, ty as TypeId, by_line) }
+        })
     });
+    cx.types = types;
 }
 
 /// The paths that a pattern fits, by their bytes in order, so that no file system decides it.

@@ -6,10 +6,11 @@ use crate::fault::Fault;
 use crate::host_value;
 use crate::io::checkpoint::{Checkpoint, saving};
 use crate::io::safetensors::Content;
-use crate::io::{csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, sandbox, serialization, tokens};
+use crate::io::{ahead, csv, files, gguf, idx, npy, npz, onnx, replace, safetensors, sandbox, serialization, tokens};
 use crate::pending_save;
 use crate::plot::Figure;
 use crate::rt::{rows, settle};
+use crate::rt_data::{Pools, whole};
 use crate::tensor::Tensor;
 use crate::value::{
     DictObj, Key, ListObj, Own, StrKey, StrObj, TensorObj, TypeId, TypeTable, into_word, new_dict, new_list, new_str,
@@ -82,7 +83,8 @@ extern "C" fn io_exists(cx: &mut Context, path: &StrObj) -> i64 {
 }
 
 extern "C" fn io_read_npy(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
-    give_alike(cx, path, span, npy::read(Path::new(path.text())))
+    let read = ahead::read("npy", whole(path), |p| npy::read(&p.path));
+    give_alike(cx, path, span, read)
 }
 
 extern "C" fn io_read_idx(cx: &mut Context, path: &StrObj, span: i64) -> u64 {
@@ -250,7 +252,12 @@ extern "C" fn io_read_csv(cx: &mut Context, path: &StrObj, between: &StrObj, ski
     let dtype = usize::try_from(dtype).ok().and_then(|i| DType::ALL.get(i)).copied().unwrap_or(DType::F32);
     let skip = usize::try_from(skip)
         .map_err(|_| Fault::new(711, format!("`io.read_csv` leaves out at least 0 lines, and `skip` is {skip}")));
-    let read = skip.and_then(|skip| csv::read(Path::new(path.text()), delimiter(between)?, skip, dtype));
+    let read = skip.and_then(|skip| {
+        let delimiter = delimiter(between)?;
+        let how = format!("csv {delimiter} {skip} {dtype}");
+        let pools = Pools::of(cx);
+        ahead::read(&how, whole(path), move |p| csv::read(&p.path, delimiter, skip, dtype, &pools.here()))
+    });
     give_alike(cx, path, span, read)
 }
 

@@ -227,9 +227,10 @@ calls! {
     "io.draw" ("figure, path, width, height") -> "str": "Draws a figure of `std.plot` as text or, where `path` is not empty, into a file; what `plot.text` and `plot.save` are made of.";
     "io.show" ("figure, width, height") -> "None": "Prints a figure of `std.plot`, or shows it as a picture in a notebook; what `plot.show` is made of.";
     "io.load" ("path, like, prefix=\"\", extra=False"): "A value of the form and type of `like` from a safetensors file. `prefix` stands before all names; with `extra` the file may have more.";
-    "io.read_table" ("path, columns, delimiter=\",\", missing=None"): "The columns of a CSV file by the names in its first line: a value of the struct `columns`, whose fields are `Tensor[N, f64]` or of another dtype, or `list[str]`. A missing float is NaN, a missing int or bool is `missing`, and an error where none is given.";
-    "io.read_json" ("path, type, extra=False"): "The value of a type in a JSON file: a struct, `list[float]`, `dict[str, Row]`, `str`. With `extra` objects may have more than the struct.";
-    "io.write_json" ("path, value") -> "None": "Writes numbers and strings, in structs, tuples, lists and dicts, as JSON, atomically.";
+    "io.read_table" ("path, columns, delimiter=\",\", missing=None, first=0, rows=None"): "The columns of a table by their names: of comma-separated text with a line of names, of JSON lines (`.jsonl`), or of a Parquet file. Gives a value of the struct `columns`, whose fields are `Tensor[N, f64]` or of another dtype, or `list[str]`. A missing float is NaN, a missing int or bool is `missing`, and an error where none is given. `first` and `rows` say which rows are read: all, where nothing is said.";
+    "io.write_table" ("path, table, delimiter=\",\"") -> "None": "Writes a struct of columns, `Tensor[N, f64]` or of another dtype and `list[str]`, atomically: as Parquet (`.parquet`), JSON lines (`.jsonl`), or comma-separated text with a line of names. `.csv.gz` and `.jsonl.gz` are packed.";
+    "io.read_json" ("path, type, extra=False"): "The value of a type in a JSON file: a struct, `list[float]`, `dict[str, Row]`, `str`. Of a file of JSON lines (`.jsonl`) a list, of which each element is a line. With `extra` objects may have more than the struct.";
+    "io.write_json" ("path, value") -> "None": "Writes numbers and strings, in structs, tuples, lists and dicts, as JSON, atomically; to a file of JSON lines (`.jsonl`) each element of a list on a line.";
     "io.read_onnx" ("path"): "The function that an ONNX model computes. The file is read while the program is checked.";
     "io.read_onnx_weights" ("path"): "The weights of an ONNX model, as a struct.";
     "sys.args" ("") -> "list[str]": "The arguments of the program.";

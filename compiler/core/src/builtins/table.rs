@@ -118,6 +118,10 @@ host_functions! {
         "The samples of a WAV file between -1 and 1, a row for each channel, and how many there are in a second.";
     io_write_wav "io.write_wav" (path: Str, x: Sound, rate: Int, bits: Int = I(16)) None, Acts, Direct(io_write_wav), Never("it reads or writes files"),
         "Writes `f32` samples [samples] or [channels, samples] as a WAV file, atomically: whole numbers of 16 or 24 `bits`, or floats of 32.";
+    io_count_rows "io.count_rows" (path: Str, delimiter: Str = S(",")) Int, Acts, Direct(io_count_rows), Never("it reads or writes files"),
+        "How many rows a table has: comma-separated text (without its heading), JSON lines or Parquet. The file may be larger than the memory.";
+    io_prefetch "io.prefetch" (path: Str, next: Str, first: Int = I(0), next_first: Int = I(0), keep: Int = I(0)) None, Acts, Direct(io_prefetch), Never("it reads or writes files"),
+        "Says that `next` is read after `path`, in the same way: when the program has read `path`, a thread reads and decodes `next` while the program goes on. Of tables `first` and `next_first` are their first rows. Of what was read, values of `keep` bytes in all are kept for the next time. What the program gets is the same with and without it.";
     io_glob "io.glob" (pattern: Str) StrList, Acts, Typed(io_glob), Never("it reads or writes files"),
         "The paths of files and folders that a pattern fits, in order: `*` is any part of a name, `?` one character, `**` folders of any depth.";
     io_exists "io.exists" (path: Str) Bool, Acts, Direct(io_exists), Never("it reads or writes files"),
@@ -274,8 +278,10 @@ host_functions! {
         "figure, width: int, height: int";
     io_load "io.load" by ([Ty::Str, like, Ty::Str, Ty::Bool], ty => same_form(like, ty)), Acts, Typed(io_load), Never("it reads files"),
         "path: str, like: value, prefix: str, extra: bool -> the type of like";
-    io_read_table "io.read_table" by ([Ty::Str, Ty::Str, Ty::Str, Ty::Bool, Ty::Int(_)], Ty::Struct(_) => true), Acts, Typed(io_read_table), Never("it reads files"),
-        "path: str, columns: str, delimiter: str, has missing: bool, missing: int -> a struct of columns";
+    io_read_table "io.read_table" by ([Ty::Str, Ty::Str, Ty::Str, Ty::Bool, Ty::Int(_), Ty::Int(_), Ty::Int(_)], Ty::Struct(_) => true), Acts, Typed(io_read_table), Never("it reads files"),
+        "path: str, columns: str, delimiter: str, has missing: bool, missing: int, first: int, rows: int (negative: all) -> a struct of columns";
+    io_write_table "io.write_table" by ([Ty::Str, Ty::Struct(_), Ty::Str], Ty::None => true), Acts, Valued(io_write_table, 1), Never("it writes files"),
+        "path: str, a struct of columns, delimiter: str";
     io_read_json "io.read_json" by ([Ty::Str, Ty::Bool], _ => true), Acts, Typed(io_read_json), Never("it reads files"),
         "path: str, extra: bool -> a value of the type that is asked for";
     io_write_json "io.write_json" by ([Ty::Str, _], Ty::None => true), Acts, Valued(io_write_json, 1), Never("it writes files"),

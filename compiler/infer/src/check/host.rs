@@ -110,6 +110,7 @@ impl Cx<'_> {
             "io.show" => return self.draw(name, Builtin::io_show, values, span),
             "io.load" => return self.load_value(values, span),
             "io.write_json" => return self.write_json(values, span),
+            "io.write_table" => return self.write_table(values, span),
             _ => {}
         }
         if let Some(def) = operator(name) {

@@ -1,4 +1,4 @@
-//! `io.read_table`, `io.read_json`, `io.write_json`: files whose content is of a type that the call names.
+//! `io.read_table`, `io.write_table`, `io.read_json`, `io.write_json`: files whose content is of a type that the call names.
 
 use super::args::{Slot, Value};
 use super::cx::{Cx, boolean, builtin, error_at, int, string};
@@ -17,12 +17,12 @@ const COLUMNS: [DType; 8] =
     [DType::F64, DType::F32, DType::I64, DType::I32, DType::I16, DType::I8, DType::U8, DType::Bool];
 
 impl Cx<'_> {
-    /// `io.read_table(path, columns, delimiter=",", missing=None)`: `columns` is a struct, whose sizes become one size that
-    /// only the file knows.
+    /// `io.read_table(path, columns, delimiter=",", missing=None, first=0, rows=None)`: `columns` is a struct, whose sizes become
+    /// one size that only the file knows.
     pub fn read_table(&mut self, args: &[Arg], span: Span) -> TExpr {
         let name = "io.read_table";
         let Some((class, given)) = self.with_type(name, "columns", args, span) else { return error_at(span) };
-        let [path, delimiter, missing] = &given[..] else { return error_at(span) };
+        let [path, delimiter, missing, first, rows] = &given[..] else { return error_at(span) };
         let at = class.span;
         let ty = match self.meaning(class) {
             Some(Meaning::Struct(id)) => self.of_unknown_rows(id, at),
@@ -32,12 +32,12 @@ impl Cx<'_> {
                     .help("struct Row[N]:\n    age: Tensor[N, f64]\n    name: list[str]"))
             }
         };
-        let (ty, rows) = match ty {
+        let (ty, size) = match ty {
             Ok(made) => made,
             Err(d) => return self.fail(d),
         };
         let Ty::Struct(columns) = &ty else { return error_at(span) };
-        let described = match described(columns, rows.as_ref(), at) {
+        let described = match described(columns, size.as_ref(), at) {
             Ok(text) => text,
             Err(d) => return self.fail(d),
         };
@@ -45,14 +45,53 @@ impl Cx<'_> {
         let delimiter = delimiter.clone().unwrap_or_else(|| string(",", span));
         let delimiter = self.typed_file_arg(name, "delimiter", Some(delimiter), Ty::Str, span);
         let known = missing.as_ref().is_some_and(|m| m.ty != Ty::None);
-        let missing = missing.clone().filter(|_| known).unwrap_or_else(|| int(0, span));
-        let missing = self.typed_file_arg(name, "missing", Some(missing), Ty::int(), span);
-        if [&path, &delimiter, &missing].iter().any(|a| a.ty.is_error()) {
+        let mut number = |param, value: &Option<TExpr>, otherwise| {
+            let value = value.clone().filter(|v| v.ty != Ty::None).unwrap_or_else(|| int(otherwise, span));
+            self.typed_file_arg(name, param, Some(value), Ty::int(), span)
+        };
+        let missing = number("missing", missing, 0);
+        let first = number("first", first, 0);
+        let rows = number("rows", rows, -1);
+        if [&path, &delimiter, &missing, &first, &rows].iter().any(|a| a.ty.is_error()) {
             return error_at(span);
         }
         self.host("calls `io.read_table`", span);
-        let args = vec![path, string(described, span), delimiter, boolean(known, span), missing];
+        let args = vec![path, string(described, span), delimiter, boolean(known, span), missing, first, rows];
         builtin(Builtin::io_read_table, args, ty, span)
+    }
+
+    /// `io.write_table(path, table, delimiter=",")`.
+    pub fn write_table(&mut self, values: Vec<Value>, span: Span) -> TExpr {
+        let name = "io.write_table";
+        let slots = Slot::built_in(name);
+        let Some(given) = self.match_params(name, &slots, values, span, None) else { return error_at(span) };
+        let mut given = given.into_iter();
+        let (path, Some(table), delimiter) = (given.next().flatten(), given.next().flatten(), given.next().flatten())
+        else {
+            return error_at(span);
+        };
+        let path = self.typed_file_arg(name, "path", path, Ty::Str, span);
+        let delimiter = delimiter.unwrap_or_else(|| string(",", span));
+        let delimiter = self.typed_file_arg(name, "delimiter", Some(delimiter), Ty::Str, span);
+        if [&path, &table, &delimiter].iter().any(|a| a.ty.is_error()) {
+            return error_at(span);
+        }
+        let Ty::Struct(columns) = &table.ty else {
+            let text = format!("`{name}` takes a struct, whose fields are the columns, and this is `{}`", table.ty);
+            let d = Diagnostic::new(Code::E0204, table.span, text);
+            return self.fail(d.help("struct Row[N]:\n    age: Tensor[N, f64]\n    name: list[str]"));
+        };
+        let written = |ty: &Ty| match ty {
+            Ty::List(t) => matches!(**t, Ty::Str | Ty::Unknown),
+            Ty::Tensor(t) => t.shape.len() == 1 && t.dtype.is_none_or(|d| COLUMNS.contains(&d)),
+            _ => false,
+        };
+        if let Some((field, ty)) = columns.fields.iter().find(|(_, ty)| !written(ty)) {
+            let d = no_column(columns, field, ty, table.span);
+            return self.fail(d);
+        }
+        self.host("calls `io.write_table`", span);
+        builtin(Builtin::io_write_table, vec![path, table, delimiter], Ty::None, span)
     }
 
     /// `io.read_json(path, type, extra=False)`.

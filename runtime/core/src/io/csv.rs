@@ -1,85 +1,94 @@
 //! Tables of numbers as text (RFC 4180), gzip too.
 
 use super::files;
+use super::table::{self, Cells, Columns, Form, Kind, Reading, Record, Sink, Stretch, line_at, number, records};
 use crate::fault::{Fault, shown};
+use crate::pool::Pool;
 use crate::tensor::Tensor;
 use crate::tensor_print::{Element, element};
 use std::path::Path;
 use tessera_base::DType;
 
-/// Reads a rectangular table of numbers as `[rows, columns]` of f64, f32 or i64.
+/// Reads a rectangular table of numbers as `[rows, columns]` of f64, f32 or i64, on all threads.
 /// `skip` lines at the top are passed over.
-pub fn read(path: &Path, delimiter: u8, skip: usize, dtype: DType) -> Result<Tensor, Fault> {
+pub fn read(path: &Path, delimiter: u8, skip: usize, dtype: DType, pool: &Pool) -> Result<Tensor, Fault> {
     let bytes = files::read_all(path)?;
-    let (mut text, mut left_out) = (&bytes[..], 0);
-    while left_out < skip && !text.is_empty() {
-        text = text.iter().position(|&b| b == b'\n').map_or(&[][..], |i| &text[i + 1..]);
-        left_out += 1;
-    }
-    parse(text, delimiter, left_out, dtype, &shown(path))
+    parse(&bytes, delimiter, skip, dtype, &shown(path), pool)
 }
 
-fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str) -> Result<Tensor, Fault> {
-    let mut rows = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(delimiter)
-        .trim(csv::Trim::All)
-        .from_reader(text);
-    let mut data: Vec<u8> = Vec::with_capacity(text.len());
-    let (mut count, mut width) = (0u64, None);
-    let mut row = csv::ByteRecord::new();
-    loop {
-        let more = rows.read_byte_record(&mut row);
-        let more = more.map_err(|e| Fault::new(707, format!("`{name}` is not a readable table: {e}")))?;
-        if !more {
-            break;
+fn parse(text: &[u8], delimiter: u8, skip: usize, dtype: DType, name: &str, pool: &Pool) -> Result<Tensor, Fault> {
+    let form = Form::Delimited(delimiter);
+    let line_end = |from: usize| text[from..].iter().position(|&b| b == b'\n').map_or(text.len(), |i| from + i + 1);
+    let marked = if text.starts_with(table::MARK) { table::MARK.len() } else { 0 };
+    // There are no more lines than bytes.
+    let start = (0..skip.min(text.len())).fold(marked, |at, _| line_end(at));
+    let line = |at| line_at(text, at);
+    let open = |line| table::open_quote(name, line);
+    let mut first = Record::default();
+    if let Some(at) = records::begin(text, start, text.len(), form) {
+        first.read(text, at, form).map_err(|quote| open(line(quote.0)))?;
+    }
+    let top = Top { width: first.len(), line: line(start), dtype, name };
+    let mut all = Columns::of_kind(Kind::Number(dtype));
+    let reading = Reading { text, form, pool, line: &line, open: &open };
+    reading.each(
+        start,
+        &|| Numbers { top: &top, block: Stretch::of([Kind::Number(dtype)].into_iter()) },
+        |rows, _| {
+            all.push(rows.block);
+            Ok(())
+        },
+    )?;
+    all.matrix(top.width as u64, pool)
+}
+
+/// What the first row says of all.
+struct Top<'a> {
+    width: usize,
+    line: usize,
+    dtype: DType,
+    /// The name of the file.
+    name: &'a str,
+}
+
+/// The numbers of some rows.
+struct Numbers<'a> {
+    top: &'a Top<'a>,
+    block: Stretch,
+}
+
+impl Sink for Numbers<'_> {
+    fn expect(&mut self, rows: usize) {
+        self.block.expect(rows.saturating_mul(self.top.width).min(1 << 17));
+    }
+
+    fn take(&mut self, record: &Record, text: &[u8], line: &dyn Fn() -> usize) -> Result<(), Fault> {
+        let Top { width, line: first, dtype, name } = *self.top;
+        if record.len() != width {
+            let (line, found) = (line(), record.len());
+            let text = format!("line {line} of `{name}` has {found} values, the lines before have {width}");
+            return Err(Fault::new(707, text));
         }
-        let line = row.position().map_or(count + 1, csv::Position::line) + skip as u64;
-        let expected = *width.get_or_insert(row.len());
-        if row.len() != expected {
-            return Err(Fault::new(
-                707,
-                format!("line {line} of `{name}` has {} values, the lines before have {expected}", row.len()),
-            ));
-        }
-        for (column, field) in row.iter().enumerate() {
-            number(field, dtype, &mut data).ok_or_else(|| {
-                let shown = String::from_utf8_lossy(field);
-                let f = Fault::new(
-                    707,
-                    format!(
-                        "line {line}, column {} of `{name}`: `{shown}` is not a number of type {dtype}",
-                        column + 1
-                    ),
+        let Some(Cells::Numbers(_, data)) = self.block.cells.first_mut() else { return Ok(()) };
+        for column in 0..width {
+            let cell = record.cell(text, column).trim_ascii();
+            if std::str::from_utf8(cell).ok().and_then(|text| number(text, dtype, data)).is_none() {
+                let (line, shown) = (line(), shown(String::from_utf8_lossy(cell).as_ref()));
+                let text = format!(
+                    "line {line}, column {} of `{name}`: `{shown}` is not a number of type {dtype}",
+                    column + 1
                 );
-                if count == 0 { f.note("if the first line is a heading, pass `skip=1`") } else { f }
-            })?;
+                let fault = Fault::new(707, text);
+                return Err(if line == first {
+                    fault.note("if the first line is a heading, pass `skip=1`")
+                } else {
+                    fault
+                });
+            }
         }
-        count += 1;
+        self.block.count += 1;
+        Ok(())
     }
-    Ok(Tensor::from_bytes(dtype, &[count, width.unwrap_or(0) as u64], &data)?)
-}
-
-/// Appends one value; `None` if the text is no number of the type.
-pub(super) fn number(field: &[u8], dtype: DType, out: &mut Vec<u8>) -> Option<()> {
-    let text = std::str::from_utf8(field).ok()?;
-    match dtype {
-        DType::F64 => out.extend_from_slice(&text.parse::<f64>().ok()?.to_le_bytes()),
-        DType::F32 => out.extend_from_slice(&text.parse::<f32>().ok()?.to_le_bytes()),
-        DType::I64 => out.extend_from_slice(&text.parse::<i64>().ok()?.to_le_bytes()),
-        DType::I32 => out.extend_from_slice(&text.parse::<i32>().ok()?.to_le_bytes()),
-        DType::I16 => out.extend_from_slice(&text.parse::<i16>().ok()?.to_le_bytes()),
-        DType::I8 => out.extend_from_slice(&text.parse::<i8>().ok()?.to_le_bytes()),
-        DType::U8 => out.push(text.parse::<u8>().ok()?),
-        DType::Bool => out.push(match text {
-            "0" | "False" | "false" => 0,
-            "1" | "True" | "true" => 1,
-            _ => return None,
-        }),
-        _ => return None,
-    }
-    Some(())
 }
 
 /// Writes a vector (one value a line) or a matrix (one row a line); numbers in the fewest
@@ -114,11 +123,12 @@ mod tests {
 
     #[test]
     fn tables_are_read_and_mistakes_are_placed() -> Result<(), Fault> {
-        let t = parse(b"1,2\n3, 4\n", b',', 0, DType::I64, "t")?;
+        let parse = |text: &[u8], skip, dtype| parse(text, b',', skip, dtype, "t", &Pool::new(2));
+        let t = parse(b"1,2\n3, 4\n", 0, DType::I64)?;
         assert_eq!(t.shape, [2, 2]);
-        let e = parse(b"1,2\n3\n", b',', 0, DType::F32, "t").err().map(|e| e.message);
+        let e = parse(b"1,2\n3\n", 0, DType::F32).err().map(|e| e.message);
         assert_eq!(e.as_deref(), Some("line 2 of `t` has 1 values, the lines before have 2"));
-        let e = parse(b"1,2\n3,x\n", b',', 1, DType::F32, "t").err().map(|e| e.message);
+        let e = parse(b"1,2\n3,x\n", 1, DType::F32).err().map(|e| e.message);
         assert_eq!(e.as_deref(), Some("line 3, column 2 of `t`: `x` is not a number of type f32"));
         Ok(())
     }

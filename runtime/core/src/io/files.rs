@@ -1,7 +1,7 @@
 //! Opening, reading and atomically replacing files.
 
 use super::replace::{self, Durability, replace};
-use super::sandbox;
+use super::{sandbox, unchanged};
 use crate::dry_run;
 use crate::fault::{Fault, allowed_memory, human_bytes, shown};
 use crate::pending_save;
@@ -71,6 +71,7 @@ pub fn begins_with(path: &Path, magic: &[u8]) -> Result<bool, Fault> {
 /// The whole file as it is.
 pub fn read_raw(path: &Path) -> Result<Vec<u8>, Fault> {
     let (mut reader, len) = open(path)?;
+    let before = reader.get_ref().metadata();
     let limit = memory_limit();
     if len > limit {
         return Err(too_large(path, "holds", len));
@@ -78,6 +79,12 @@ pub fn read_raw(path: &Path) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::with_capacity(len as usize);
     // A pipe or a device has no length, and may have no end.
     let whole = fill(&mut reader, limit, &mut bytes).map_err(|e| fault("read", path, &e))?;
+    if let (Ok(before), Ok(after)) = (before, reader.get_ref().metadata()) {
+        let written = before.len() != after.len() || before.modified().ok() != after.modified().ok();
+        if before.is_file() && written {
+            return Err(unchanged::changed(path));
+        }
+    }
     if whole { Ok(bytes) } else { Err(too_large(path, "holds more than", limit)) }
 }
 
@@ -128,6 +135,7 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Resul
         return Ok(());
     }
     pending_save::finish()?;
+    unchanged::forget(path);
     if sandbox::is_on() {
         return sandbox::write(path, |e| write_fault(path, &e), write);
     }
@@ -141,6 +149,7 @@ pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> Resul
 /// Adds to the end of a file, which is made where there is none. Of several processes the first one does.
 pub fn append(path: &Path, text: &str) -> Result<(), Fault> {
     pending_save::finish()?;
+    unchanged::forget(path);
     let append = || {
         let append = if sandbox::is_on() { sandbox::append } else { replace::append };
         append(path, text.as_bytes()).map_err(|e| write_fault(path, &e))

@@ -1,15 +1,17 @@
 //! JSON as values of types that the checker knows, and back.
 
-use super::files::too_large;
+use super::files::{too_large, write_fault};
 use crate::fault::{Fault, shown};
 use crate::host_value::{HostKey, HostValue};
 use crate::memory::memory_limit;
-use crate::value::{TypeId, TypeInfo, TypeTable};
+use crate::value::{DictObj, Key, TypeId, TypeInfo, TypeTable, list_words, object, record_words, text};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use tessera_base::near::nearest;
@@ -31,9 +33,44 @@ pub fn read(types: &TypeTable, path: &Path, bytes: &[u8], extra: bool, ty: TypeI
     })
 }
 
+/// The values of JSON lines, one a line; lines without anything are none.
+///
+/// # Errors
+/// As of [`read`], with the line; E0707 where `ty` is no list.
+pub fn read_lines(types: &TypeTable, path: &Path, bytes: &[u8], extra: bool, ty: TypeId) -> Result<HostValue, Fault> {
+    let TypeInfo::List(element) = types.get(ty) else { return Err(no_list(path)) };
+    let taken = Cell::new(bytes.len() as u64);
+    let reader = Reader { types, path, extra, taken, fault: RefCell::new(None) };
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut items = vec![];
+    for (line, text) in (1..).zip(text.split(|b| *b == b'\n')) {
+        if text.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let mut json = serde_json::Deserializer::from_slice(text);
+        let at = At::Line(line);
+        let value = Wanted { reader: &reader, ty: *element, at: &at }.deserialize(&mut json);
+        items.push(value.and_then(|value| json.end().map(|()| value)).map_err(|e| {
+            // The parser's line is always the first one.
+            let why = e.to_string().replace(" at line 1 column", " at column");
+            let unreadable =
+                || Fault::new(707, format!("line {line} of `{}` is not readable JSON: {why}", shown(path)));
+            reader.fault.take().unwrap_or_else(unreadable)
+        })?);
+    }
+    Ok(HostValue::List(items))
+}
+
+fn no_list(path: &Path) -> Fault {
+    let text = format!("`{}` holds a value on each line, and what is asked for is no list", shown(path));
+    Fault::new(707, text).note("JSON lines are a `list[T]`, of which each element is a line")
+}
+
 /// The steps that lead to a value. They are put into words only where a fault is told.
 enum At<'a> {
     Top,
+    /// The value on a line.
+    Line(usize),
     Item(&'a At<'a>, usize),
     Entry(&'a At<'a>, &'a str),
 }
@@ -41,9 +78,9 @@ enum At<'a> {
 impl fmt::Display for At<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            At::Top => Ok(()),
+            At::Top | At::Line(_) => Ok(()),
             At::Item(list, i) => write!(f, "{list}[{i}]"),
-            At::Entry(At::Top, name) => f.write_str(name),
+            At::Entry(At::Top | At::Line(_), name) => f.write_str(name),
             At::Entry(object, name) => write!(f, "{object}.{name}"),
         }
     }
@@ -51,7 +88,18 @@ impl fmt::Display for At<'_> {
 
 impl At<'_> {
     fn told(&self) -> String {
-        if matches!(self, At::Top) { "the value".to_owned() } else { format!("`{}`", shown(self.to_string())) }
+        let steps = self.to_string();
+        let what = if steps.is_empty() { "the value".to_owned() } else { format!("`{}`", shown(steps)) };
+        self.line().map_or(what.clone(), |line| format!("{what} on line {line}"))
+    }
+
+    /// The line of a file of lines.
+    fn line(&self) -> Option<usize> {
+        match self {
+            At::Top => None,
+            At::Line(line) => Some(*line),
+            At::Item(of, _) | At::Entry(of, _) => of.line(),
+        }
     }
 }
 
@@ -294,53 +342,117 @@ fn wanted_text(info: &TypeInfo) -> String {
     }
 }
 
-/// A value as JSON: one line, and its end. Floats are written in the fewest digits that read back the same.
+/// Writes a value as JSON: one line, and its end; `by_line` each element of a list on a line of its own. Floats are written in the
+/// fewest digits that read back the same. Nothing is made of the value beside what is written.
 ///
 /// # Errors
-/// E0707 where a float is NaN or infinite, which JSON has no text for.
-pub fn text(types: &TypeTable, value: &HostValue, ty: TypeId) -> Result<String, Fault> {
-    Ok(format!("{}\n", json(types, value, ty, &At::Top)?))
+/// E0706 where it cannot be written, E0707 where a float is NaN or infinite, which JSON has no text for, or where `by_line` is
+/// asked of what is no list.
+///
+/// # Safety
+/// `word` is a live value of type `ty`.
+pub unsafe fn write(
+    out: &mut dyn Write,
+    path: &Path,
+    types: &TypeTable,
+    word: u64,
+    ty: TypeId,
+    by_line: bool,
+) -> Result<(), Fault> {
+    let fault = RefCell::new(None);
+    let put = |out: &mut dyn Write, word, ty, at: &At<'_>| {
+        let written = serde_json::to_writer(&mut *out, &Written { types, word, ty, at, fault: &fault });
+        let written = written.map_err(std::io::Error::from).and_then(|()| out.write_all(b"\n"));
+        written.map_err(|e| fault.take().unwrap_or_else(|| write_fault(path, &e)))
+    };
+    match types.get(ty) {
+        TypeInfo::List(element) if by_line => {
+            // SAFETY: the caller's promise: a live list, whose words are of its element type.
+            let words = unsafe { list_words(word) };
+            words.iter().zip(1..).try_for_each(|(word, line)| put(out, *word, *element, &At::Line(line)))
+        }
+        _ if by_line => Err(no_list(path)),
+        _ => put(out, word, ty, &At::Top),
+    }
 }
 
-fn json(types: &TypeTable, value: &HostValue, ty: TypeId, at: &At<'_>) -> Result<Value, Fault> {
-    Ok(match (value, types.get(ty)) {
-        (HostValue::Int(n), _) => Value::from(*n),
-        (HostValue::Bool(b), _) => Value::from(*b),
-        (HostValue::Str(s), _) => Value::from(&**s),
-        (HostValue::Float(x), _) => Value::Number(
-            Number::from_f64(*x)
-                .ok_or_else(|| Fault::new(707, format!("{} is {x}, which JSON has no text for", at.told())))?,
-        ),
-        (HostValue::List(items), TypeInfo::List(element)) => {
-            let item = |(i, v)| json(types, v, *element, &At::Item(at, i));
-            Value::Array(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+/// A live value that is written. It is read where it is.
+struct Written<'a> {
+    types: &'a TypeTable,
+    word: u64,
+    ty: TypeId,
+    at: &'a At<'a>,
+    fault: &'a RefCell<Option<Fault>>,
+}
+
+impl Written<'_> {
+    fn part<'b>(&'b self, word: u64, ty: TypeId, at: &'b At<'b>) -> Written<'b> {
+        Written { types: self.types, word, ty, at, fault: self.fault }
+    }
+
+    fn sequence<S: Serializer>(
+        &self,
+        out: S,
+        parts: impl ExactSizeIterator<Item = (u64, TypeId)>,
+    ) -> Result<S::Ok, S::Error> {
+        let mut list = out.serialize_seq(Some(parts.len()))?;
+        for (i, (word, ty)) in parts.enumerate() {
+            list.serialize_element(&self.part(word, ty, &At::Item(self.at, i)))?;
         }
-        (HostValue::Record(items), TypeInfo::Tuple(tys)) => {
-            let item = |(i, (v, ty)): (usize, (&HostValue, &TypeId))| json(types, v, *ty, &At::Item(at, i));
-            Value::Array(items.iter().zip(tys).enumerate().map(item).collect::<Result<_, _>>()?)
-        }
-        (HostValue::Record(items), TypeInfo::Struct { fields, .. }) => {
-            let mut out = Map::new();
-            for (item, (name, ty)) in items.iter().zip(fields) {
-                let name = name.to_string();
-                let value = json(types, item, *ty, &At::Entry(at, &name))?;
-                out.insert(name, value);
+        list.end()
+    }
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let word = self.word;
+        match self.types.get(self.ty) {
+            TypeInfo::Int => out.serialize_i64(word as i64),
+            TypeInfo::Bool => out.serialize_bool(word != 0),
+            TypeInfo::Float => {
+                let x = f64::from_bits(word);
+                if x.is_finite() {
+                    return out.serialize_f64(x);
+                }
+                let text = format!("{} is {x}, which JSON has no text for", self.at.told());
+                self.fault.replace(Some(Fault::new(707, text)));
+                Err(serde::ser::Error::custom("a value has no text"))
             }
-            Value::Object(out)
-        }
-        (HostValue::Dict(entries), TypeInfo::Dict(_, element)) => {
-            let mut out = Map::new();
-            for (key, item) in entries {
-                let key = match key {
-                    HostKey::Str(s) => s.to_string(),
-                    HostKey::Int(i) => i.to_string(),
-                    HostKey::Bool(b) => b.to_string(),
-                };
-                let value = json(types, item, *element, &At::Entry(at, &key))?;
-                out.insert(key, value);
+            // SAFETY: a live string.
+            TypeInfo::Str => out.serialize_str(unsafe { text(word) }),
+            TypeInfo::List(element) => {
+                // SAFETY: a live list, whose words are of its element type.
+                self.sequence(out, unsafe { list_words(word) }.iter().map(|w| (*w, *element)))
             }
-            Value::Object(out)
+            TypeInfo::Tuple(tys) => {
+                // SAFETY: a live record of these fields.
+                let words = unsafe { record_words(word) };
+                self.sequence(out, words.iter().zip(tys).map(|(w, ty)| (*w, *ty)))
+            }
+            TypeInfo::Struct { fields, .. } => {
+                // SAFETY: a live record of these fields.
+                let words = unsafe { record_words(word) };
+                let mut object = out.serialize_map(Some(fields.len()))?;
+                for (word, (name, ty)) in words.iter().zip(fields) {
+                    object.serialize_entry(&**name, &self.part(*word, *ty, &At::Entry(self.at, name)))?;
+                }
+                object.end()
+            }
+            TypeInfo::Dict(_, value) => {
+                // SAFETY: a live dict with values of this type.
+                let dict: &DictObj = unsafe { object(word) };
+                let mut object = out.serialize_map(Some(dict.map.len()))?;
+                for (key, word) in &dict.map {
+                    let key = match key {
+                        Key::Str(s) => s.get().text().to_owned(),
+                        Key::Int(i) => i.to_string(),
+                        Key::Bool(b) => b.to_string(),
+                    };
+                    object.serialize_entry(&key, &self.part(*word, *value, &At::Entry(self.at, &key)))?;
+                }
+                object.end()
+            }
+            _ => out.serialize_unit(),
         }
-        _ => Value::Null,
-    })
+    }
 }

@@ -1,231 +1,310 @@
-//! Tables with a heading: columns by name, numbers with their element types and texts, cells that are missing.
+//! Tables: columns by name, numbers with their element types and texts, cells that are missing. As comma-separated text, as JSON
+//! lines and as Parquet.
 
-use super::csv::number;
-use super::files::too_large;
+mod asked;
+mod cells;
+pub(super) mod records;
+mod delimited;
+mod lines;
+mod part;
+mod parquet;
+mod parquet_write;
+mod write;
+
+pub(super) use asked::MARK;
+pub use asked::{Asked, Ending, Rows, ending};
+pub use cells::Columns;
+pub(super) use cells::{Cells, Kind, Stretch, number};
+pub(super) use delimited::line_at;
+pub(super) use records::{Form, Reading, Record, Sink};
+pub use write::write;
+
+use super::files;
+use super::unchanged::{self, State, changed};
+use crate::buffer::Buffer;
 use crate::fault::{Fault, shown};
-use crate::host_value::HostValue;
 use crate::memory::memory_limit;
-use crate::tensor::Tensor;
+use crate::pool::Pool;
+use asked::too_many;
+use cells::{Column, described};
+use delimited::{Heading, Lines, line_ends};
+use lines::{Keys, Objects};
+use part::{Failed, Index};
+use records::OpenQuote;
+use std::fs::{File, Metadata};
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use tessera_base::DType;
-use tessera_base::near::nearest;
+use std::sync::{Mutex, PoisonError};
 
-/// What a column is read as.
-enum Cells {
-    /// A tensor of rank 1.
-    Numbers(DType, Vec<u8>),
-    Texts(Vec<HostValue>),
+/// Bytes that a thread reads at a time.
+const READ_BYTES: usize = 1 << 22;
+
+fn form(path: &Path, delimiter: u8) -> Form {
+    if ending(path) == Ending::Lines { Form::Line } else { Form::Delimited(delimiter) }
 }
 
-/// A column that is asked for.
-struct Column {
-    name: String,
-    cells: Cells,
-    /// Where it stands in the file.
-    place: usize,
+/// A file that is open, and what it was then.
+struct Opened {
+    file: File,
+    meta: Metadata,
 }
 
-/// The columns of a description: `age f64` on a line, or `name str`.
-fn described(text: &str) -> Vec<Column> {
-    let column = |line: &str| {
-        let (name, kind) = line.split_once(' ')?;
-        let cells = match DType::parse(kind) {
-            Some(dtype) => Cells::Numbers(dtype, vec![]),
-            None => Cells::Texts(vec![]),
+impl Opened {
+    fn new(path: &Path) -> Result<Opened, Fault> {
+        let file = files::open(path)?.0.into_inner();
+        let meta = file.metadata().map_err(|e| files::read_fault(path, &e))?;
+        Ok(Opened { file, meta })
+    }
+
+    /// Whether it begins with these bytes. What flows by is left as it is.
+    fn begins_with(&self, magic: &[u8]) -> bool {
+        let mut first = vec![0; magic.len()];
+        self.meta.is_file() && self.file.read_exact_at(&mut first, 0).is_ok() && first == magic
+    }
+
+    /// Whether parts of it can be read by themselves.
+    fn has_parts(&self) -> bool {
+        self.meta.is_file() && self.meta.len() > 0 && !self.begins_with(&[0x1f, 0x8b])
+    }
+
+    /// Whether nothing was written to it since it was opened.
+    fn unchanged(&self, path: &Path) -> Result<(), Fault> {
+        let now = self.file.metadata().map_err(|e| files::read_fault(path, &e))?;
+        if State::of(&now) == State::of(&self.meta) { Ok(()) } else { Err(changed(path)) }
+    }
+
+    /// Bytes of it.
+    fn part(&self, path: &Path, from: u64, to: u64, pool: &Pool) -> Result<Buffer, Fault> {
+        let len = to.saturating_sub(from);
+        if len > memory_limit() {
+            return Err(files::too_large(path, "holds", len));
+        }
+        // The memory of tensors comes in large pages, and is used again.
+        let mut bytes = Buffer::new(len, false)?;
+        let failed = Mutex::new(None);
+        pool.each_chunk(bytes.bytes_mut(), READ_BYTES, &|i, chunk| {
+            if let Err(e) = self.file.read_exact_at(chunk, from + (i * READ_BYTES) as u64) {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+            }
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(bytes),
+            Some(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(changed(path)),
+            Some(e) => Err(files::read_fault(path, &e)),
+        }
+    }
+
+    fn index(&self, path: &Path, form: Form) -> Result<Index, Fault> {
+        let fault = |failed| match failed {
+            Failed::Read(e) => files::read_fault(path, &e),
+            Failed::Memory(fault) => fault,
+            Failed::Open(at) => open_quote(&shown(path), self.lines_before(at) + 1),
         };
-        Some(Column { name: name.to_owned(), cells, place: 0 })
-    };
-    text.lines().filter_map(column).collect()
+        Index::of(Flow { file: &self.file, at: 0 }, form).map_err(fault)
+    }
+
+    /// How many lines end before a byte.
+    fn lines_before(&self, to: u64) -> usize {
+        let (mut lines, mut last) = (0, 0);
+        let mut block = vec![0; 1 << 16];
+        let mut flow = Flow { file: &self.file, at: 0 }.take(to);
+        while let Ok(n @ 1..) = flow.read(&mut block) {
+            lines += line_ends(&block[..n], 0..n);
+            // A line end of two signs that is cut was counted for its first one.
+            lines -= usize::from(last == b'\r' && block[0] == b'\n');
+            last = block[n - 1];
+        }
+        lines
+    }
 }
 
-/// A name as a program can spell it: small letters, digits, and `_` for everything else.
-fn spelled(name: &str) -> String {
-    name.trim().chars().map(|c| if c.is_alphanumeric() { c.to_lowercase().collect() } else { "_".to_owned() }).collect()
+/// The bytes of a file from a place on.
+struct Flow<'a> {
+    file: &'a File,
+    at: u64,
 }
 
-/// The texts that stand for a missing number, beside an empty cell.
-const MISSING: [&str; 7] = ["NA", "N/A", "NaN", "nan", "null", "NULL", "None"];
+impl Read for Flow<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.file.read_at(buf, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
 
-/// Reads the columns of a description from the bytes of a file, as the fields of a struct in that order. A missing float is
-/// NaN, a missing int or bool `missing` where one is given.
+/// Reads the rows of the columns that are asked for.
+///
+/// A Parquet file is known by what it begins with, JSON lines by the name, and anything else is comma-separated text with a line
+/// of names. Of a file that has parts (no pipe, not packed) only what holds the rows is read.
 ///
 /// # Errors
-/// E0707 where the file lacks a column, a line is longer or shorter than the heading, or a cell is not of its column's type:
-/// with line and column, or a quote is never closed. E0710 where the columns take more memory than can be had. E0711 where `missing` is no value of a column's type.
-pub fn read(path: &Path, bytes: &[u8], columns: &str, delimiter: u8, missing: Option<i64>) -> Result<HostValue, Fault> {
+/// E0706 where the file cannot be read, E0707 where it lacks a column, a row is longer or shorter than the heading, a cell is not
+/// of its column's type (with its place), a quote is never closed, or the file changes meanwhile. E0710 where the columns take
+/// more memory than can be had. E0711 where `missing` is no value of a column's type.
+pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
+    let wanted = described(asked.columns);
+    let opened = Opened::new(path)?;
+    let in_part = asked.rows != Rows::ALL;
+    if in_part && opened.meta.is_file() {
+        unchanged::unchanged(path, &opened.meta)?;
+    }
+    if opened.begins_with(parquet::MAGIC) {
+        let file = opened.file.try_clone().map_err(|e| files::read_fault(path, &e))?;
+        let source = parquet::Source::open(path, file, opened.meta.len());
+        let read = source.and_then(|s| s.read(path, &wanted, asked.missing, asked.rows, pool));
+        opened.unchanged(path)?;
+        return read;
+    }
+    let form = form(path, asked.delimiter);
+    if !in_part && opened.has_parts() {
+        let bytes = opened.part(path, 0, opened.meta.len(), pool)?;
+        let read = whole(path, bytes.bytes(), form, &wanted, asked, pool);
+        opened.unchanged(path)?;
+        return read;
+    }
+    if !opened.has_parts() {
+        drop(opened);
+        let bytes = files::read_all(path)?;
+        return whole(path, &bytes, form, &wanted, asked, pool);
+    }
+    let index = part::index(path, State::of(&opened.meta), form, || opened.index(path, form))?;
+    let (around, before) = index.around(asked.rows);
+    let part = opened.part(path, around.start, around.end, pool)?;
+    let bytes = part.bytes();
+    let from = part::behind(bytes, 0, before, form);
+    let to = part::behind(bytes, from, asked.rows.count, form);
+    let heading = opened.part(path, index.heading.start, index.heading.end, pool)?;
+    let line = |at| opened.lines_before(around.start) + line_at(bytes, at);
+    let read = Text { path, form, pool, line: &line }.read(heading.bytes(), &bytes[..to], from, &wanted, asked.missing);
+    opened.unchanged(path)?;
+    read
+}
+
+/// How many rows a table has. A file that has parts is gone through once, with little of it in memory.
+///
+/// # Errors
+/// E0706 where the file cannot be read, E0707 where it is damaged.
+pub fn count_rows(path: &Path, delimiter: u8) -> Result<u64, Fault> {
+    let opened = Opened::new(path)?;
+    if opened.meta.is_file() {
+        unchanged::renew(path, &opened.meta);
+    }
+    if opened.begins_with(parquet::MAGIC) {
+        return Ok(parquet::Source::open(path, opened.file, opened.meta.len())?.rows());
+    }
+    let form = form(path, delimiter);
+    if opened.has_parts() {
+        return Ok(part::index(path, State::of(&opened.meta), form, || opened.index(path, form))?.rows);
+    }
+    drop(opened);
+    let bytes = files::read_all(path)?;
+    Ok(index_of(path, &bytes, form)?.rows)
+}
+
+fn index_of(path: &Path, bytes: &[u8], form: Form) -> Result<Index, Fault> {
+    Index::of(bytes, form).map_err(|failed| match failed {
+        Failed::Read(e) => files::read_fault(path, &e),
+        Failed::Memory(fault) => fault,
+        Failed::Open(at) => open_quote(&shown(path), line_at(bytes, at as usize)),
+    })
+}
+
+/// Reads a table of which all is in memory.
+fn whole(
+    path: &Path,
+    bytes: &[u8],
+    form: Form,
+    wanted: &[Column],
+    asked: &Asked,
+    pool: &Pool,
+) -> Result<Columns, Fault> {
     let name = shown(path);
-    let unreadable = |e: csv::Error| Fault::new(707, format!("`{name}` is not a readable table: {e}"));
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text);
-    let mut row = csv::ByteRecord::new();
-    if !rows.read_byte_record(&mut row).map_err(unreadable)? {
-        return Err(Fault::new(707, format!("`{name}` is empty: a table begins with a line of names")));
-    }
-    let heading: Vec<String> = row.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_owned()).collect();
-    let mut wanted = described(columns);
-    for column in &mut wanted {
-        column.place = place(&heading, &column.name, &name)?;
-    }
-    let mut count = 0u64;
-    let mut taken = bytes.len() as u64;
-    let mut start = 0;
-    while rows.read_byte_record(&mut row).map_err(unreadable)? {
-        start = row.position().map_or(0, csv::Position::byte) as usize;
-        let line = || line_at(text, start);
-        let added = add(&row, &mut wanted, &heading, missing, &name, line);
-        // A cell that goes on to the end is why the rest is wrong.
-        taken += added.map_err(|fault| open_quote(text, start, delimiter, &name).err().unwrap_or(fault))?;
-        if taken > memory_limit() {
-            return Err(too_large(path, "holds columns of more than", memory_limit()));
-        }
-        count += 1;
-    }
-    open_quote(text, start, delimiter, &name)?;
-    let field = |column: Column| match column.cells {
-        Cells::Texts(texts) => Ok(HostValue::List(texts)),
-        Cells::Numbers(dtype, data) => Ok(HostValue::Tensor(Tensor::from_bytes(dtype, &[count], &data)?)),
-    };
-    Ok(HostValue::Record(wanted.into_iter().map(field).collect::<Result<_, Fault>>()?))
-}
-
-/// Appends the cells of a line to their columns; about how many bytes they take.
-fn add(
-    row: &csv::ByteRecord,
-    wanted: &mut [Column],
-    heading: &[String],
-    missing: Option<i64>,
-    name: &str,
-    line: impl Fn() -> usize,
-) -> Result<u64, Fault> {
-    if row.len() != heading.len() {
-        let text = format!("line {} of `{name}` has {} cells, the heading has {}", line(), row.len(), heading.len());
-        return Err(Fault::new(707, text));
-    }
-    let mut taken = 0;
-    for column in wanted {
-        let cell = row.get(column.place).unwrap_or_default();
-        let place = || format!("line {}, column `{}` of `{name}`", line(), shown(&heading[column.place]));
-        let text = std::str::from_utf8(cell).map_err(|_| Fault::new(707, format!("{} is not UTF-8 text", place())))?;
-        taken += match &mut column.cells {
-            Cells::Texts(texts) => {
-                texts.push(HostValue::Str(text.into()));
-                size_of::<HostValue>() + text.len()
-            }
-            Cells::Numbers(dtype, data) => {
-                put(text.trim(), *dtype, missing, data, place)?;
-                dtype.bytes()
-            }
-        } as u64;
-    }
-    Ok(taken)
-}
-
-/// The line of what comes at a byte. Empty lines before it are behind it.
-fn line_at(text: &[u8], start: usize) -> usize {
-    let rest = text.get(start..).unwrap_or_default();
-    let start = start + rest.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
-    let ends = |(i, b): (usize, &u8)| *b == b'\n' || (*b == b'\r' && text.get(i + 1) != Some(&b'\n'));
-    1 + text.iter().take(start).enumerate().filter(|&at| ends(at)).count()
-}
-
-/// Whether all quotes are closed in the line that begins at a byte.
-///
-/// # Errors
-/// E0707 where one goes on to the end of the file: what would come behind it would be part of its cell.
-fn open_quote(text: &[u8], start: usize, delimiter: u8, name: &str) -> Result<(), Fault> {
-    let rest = text.get(start..).unwrap_or_default().chain(&b"\n0"[..]);
-    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(rest);
-    let (mut last, mut behind) = (csv::ByteRecord::new(), csv::ByteRecord::new());
-    let mut more = |row| rows.read_byte_record(row).unwrap_or(true);
-    if !more(&mut last) || more(&mut behind) {
-        return Ok(());
-    }
-    let before = last.iter().take(last.len().saturating_sub(1));
-    let ends = before.flatten().filter(|b| **b == b'\n').count();
-    let line = line_at(text, start) + ends;
-    let text = format!("`{name}` is not a readable table: the quote that opens on line {line} is never closed");
-    Err(Fault::new(707, text).note("a quote inside a quoted cell is written twice: `\"\"`"))
-}
-
-/// Which column of the heading is meant: the one of this name, or the one that would be spelled so.
-fn place(heading: &[String], wanted: &str, name: &str) -> Result<usize, Fault> {
-    let by =
-        |fits: &dyn Fn(&String) -> bool| -> Vec<usize> { (0..heading.len()).filter(|&i| fits(&heading[i])).collect() };
-    let mut found = by(&|have| have == wanted);
-    if found.is_empty() {
-        found = by(&|have| spelled(have) == spelled(wanted));
-    }
-    match found[..] {
-        [one] => Ok(one),
-        [] => {
-            let fault = Fault::new(707, format!("`{name}` has no column `{wanted}`"));
-            let near = nearest(wanted, heading.iter().map(String::as_str));
-            let fault = near.into_iter().fold(fault, |f, near| f.note(format!("did you mean `{}`?", shown(near))));
-            let all: Vec<String> = heading.iter().take(30).map(|h| format!("`{}`", shown(h))).collect();
-            let more = if heading.len() > all.len() {
-                format!(" and {} more", heading.len() - all.len())
-            } else {
-                String::new()
+    let start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
+    let line = |at| line_at(bytes, at);
+    let text = Text { path, form, pool, line: &line };
+    let heading_end = match form {
+        Form::Line => start,
+        Form::Delimited(_) => {
+            let Some(first) = records::begin(bytes, start, bytes.len(), form) else {
+                return Err(Fault::new(707, format!("`{name}` is empty: a table begins with a line of names")));
             };
-            Err(fault.note(format!("it has {}{more}", all.join(", "))))
+            Record::default().read(bytes, first, form).map_err(|OpenQuote(at)| open_quote(&name, line(at)))?
         }
-        [first, second, ..] => {
-            let text =
-                format!("`{name}` has more than one column `{wanted}`: the columns {} and {}", first + 1, second + 1);
-            Err(Fault::new(707, text))
+    };
+    let heading = &bytes[start..heading_end];
+    if asked.rows == Rows::ALL {
+        return text.read(heading, bytes, heading_end, wanted, asked.missing);
+    }
+    let from = part::behind(bytes, heading_end, asked.rows.first, form);
+    let to = part::behind(bytes, from, asked.rows.count, form);
+    text.read(heading, &bytes[..to], from, wanted, asked.missing)
+}
+
+/// A text with rows.
+struct Text<'a> {
+    path: &'a Path,
+    form: Form,
+    pool: &'a Pool,
+    line: &'a (dyn Fn(usize) -> usize + Sync),
+}
+
+impl Text<'_> {
+    /// The columns of the rows from a byte on.
+    fn read(
+        &self,
+        heading: &[u8],
+        text: &[u8],
+        from: usize,
+        wanted: &[Column],
+        missing: Option<i64>,
+    ) -> Result<Columns, Fault> {
+        let name = shown(self.path);
+        let open = |line| open_quote(&name, line);
+        let reading = Reading { text, form: self.form, pool: self.pool, line: self.line, open: &open };
+        let mut out = Columns::of(wanted);
+        let mut add = |rows| {
+            out.push(rows);
+            if text.len() as u64 + out.bytes() > memory_limit() { Err(too_many(self.path)) } else { Ok(()) }
+        };
+        if self.form == Form::Line {
+            let keys = Keys { wanted, missing, file: &name };
+            reading.each(from, &|| keys.objects(), |objects: Objects, _| add(objects.rows))?;
+        } else {
+            let mut first = Record::default();
+            let start = records::begin(heading, 0, heading.len(), self.form).unwrap_or(0);
+            first.read(heading, start, self.form).map_err(|_| open(1))?;
+            let names = Heading::new(&first, heading, wanted, missing, &name)?;
+            reading.each(from, &|| names.lines(), |lines: Lines, _| add(lines.rows))?;
         }
+        Ok(out)
     }
 }
 
-/// Appends the number of a cell.
-fn put(
-    text: &str,
-    dtype: DType,
-    missing: Option<i64>,
-    data: &mut Vec<u8>,
-    place: impl Fn() -> String,
-) -> Result<(), Fault> {
-    if !text.is_empty() && !MISSING.contains(&text) {
-        return number(text.as_bytes(), dtype, data)
-            .ok_or_else(|| Fault::new(707, format!("{}: `{}` is not a number of type {dtype}", place(), shown(text))));
-    }
-    match (dtype, missing) {
-        (DType::F64, _) => data.extend(f64::NAN.to_le_bytes()),
-        (DType::F32, _) => data.extend(f32::NAN.to_le_bytes()),
-        (_, None) => {
-            let text = format!("{} has no value, and {dtype} has none that says so", place());
-            return Err(Fault::new(707, text)
-                .note("read the column as `f64`, where a missing number is NaN, or name one for it: `missing=-1`"));
-        }
-        (_, Some(n)) => number(n.to_string().as_bytes(), dtype, data).ok_or_else(|| {
-            Fault::new(711, format!("{} has no value, and the `missing={n}` that stands for it is no {dtype}", place()))
-        })?,
-    }
-    Ok(())
+/// A quote that goes on to the end of the file: what would come behind it would be part of its cell.
+pub(super) fn open_quote(name: &str, line: usize) -> Fault {
+    let text = format!("`{name}` is not a readable table: the quote that opens on line {line} is never closed");
+    Fault::new(707, text).note("a quote inside a quoted cell is written twice: `\"\"`")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn told(bytes: &[u8], columns: &str, missing: Option<i64>) -> Result<HostValue, String> {
-        read(Path::new("t.csv"), bytes, columns, b',', missing).map_err(|f| f.message)
+    fn told(bytes: &[u8], columns: &str, missing: Option<i64>) -> Result<Columns, String> {
+        let asked = Asked { columns, delimiter: b',', missing, rows: Rows::ALL };
+        let read = whole(Path::new("t.csv"), bytes, Form::Delimited(b','), &described(columns), &asked, &Pool::new(2));
+        read.map_err(|f| f.message)
     }
 
     #[test]
     fn columns_are_found_by_name_and_mistakes_are_placed() {
         let text = b"\xef\xbb\xbfName,Age in years,n\n\"Ann, B\",12.5,3\nBob,,NA\n";
-        let HostValue::Record(fields) = told(text, "age_in_years f64\nName str\nn i64", Some(-1)).unwrap() else {
-            panic!()
-        };
-        let (HostValue::Tensor(age), HostValue::List(names), HostValue::Tensor(n)) =
-            (&fields[0], &fields[1], &fields[2])
-        else {
-            panic!()
-        };
-        assert_eq!((&age.shape[..], names.len()), (&[2][..], 2));
-        assert_eq!(n.bytes(), [3i64.to_le_bytes(), (-1i64).to_le_bytes()].concat());
+        let table = told(text, "age_in_years f64\nName str\nn i64", Some(-1)).unwrap();
+        let parts = table.parts();
+        let [Cells::Numbers(_, age), Cells::Texts(names), Cells::Numbers(_, n)] = &parts[0].cells[..] else { panic!() };
+        assert_eq!((table.rows(), age[..8].to_vec()), (2, 12.5f64.to_le_bytes().to_vec()));
+        assert_eq!(names.iter().collect::<Vec<_>>(), ["Ann, B", "Bob"]);
+        assert_eq!(*n, [3i64.to_le_bytes(), (-1i64).to_le_bytes()].concat());
         let error = |columns| told(text, columns, None).err().unwrap_or_default();
         assert_eq!(error("n i64"), "line 3, column `n` of `t.csv` has no value, and i64 has none that says so");
         assert_eq!(error("Name f32"), "line 2, column `Name` of `t.csv`: `Ann, B` is not a number of type f32");
@@ -240,7 +319,7 @@ mod tests {
         assert_eq!(wrong("a,b\r\n1,x\r\n\r\n\"2,y\r\n3,z\r\n"), open(4));
         assert_eq!(wrong("a,b\n1,\"x\n2,y\n"), open(2));
         assert_eq!(wrong("a,b\n\"p\nq\",\"x\"\"\n2,y"), open(3));
-        assert_eq!(wrong("\"a\n1\n"), "`t.csv` has no column `a`");
+        assert_eq!(wrong("\"a\n1\n"), open(1));
         assert_eq!(wrong("a\n\""), open(2));
         for fine in ["a\n\"1\"", "a\n\"1\"\n", "a\n\"1\n2\"\r\n\r\n", "a\nx\"y\n", "a\n", "a"] {
             assert_eq!(wrong(fine), "", "{fine}");

@@ -30,15 +30,19 @@ pub fn is_guarded() -> bool {
     GUARDED.get()
 }
 
-/// Runs library code that may panic on data that it did not expect.
-fn guarded<T>(what: &str, f: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, Fault> {
+/// Runs library code that may panic on data that it did not expect; nothing where it did.
+pub(super) fn quietly<T>(f: impl FnOnce() -> T) -> Option<T> {
     GUARDED.set(true);
     let outcome = catch_unwind(AssertUnwindSafe(f));
     GUARDED.set(false);
-    match outcome {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(e)) => Err(Fault::new(707, format!("{what}: {e}"))),
-        Err(_) => Err(Fault::new(707, format!("{what}: its description contradicts itself"))),
+    outcome.ok()
+}
+
+fn guarded<T>(what: &str, f: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, Fault> {
+    match quietly(f) {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(e)) => Err(Fault::new(707, format!("{what}: {e}"))),
+        None => Err(Fault::new(707, format!("{what}: its description contradicts itself"))),
     }
 }
 
