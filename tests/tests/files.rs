@@ -466,3 +466,163 @@ fn a_stream_goes_on_where_it_was_saved() {
     let r = run(dir.path(), &some(100), &["run"]);
     assert!(r.code == 1 && r.err.contains("`part1.npy` cannot be read"), "{}", r.err);
 }
+
+/// A table of one column.
+const ONE: &str = "struct One[N]:\n    n: Tensor[N, i64]\n\n";
+
+/// A program that waits until another one has done something to its files.
+fn run_meanwhile(dir: &Path, source: &str, other: &str) -> Ran {
+    let made = Command::new("mkfifo").arg(dir.join("go")).status().is_ok_and(|s| s.success());
+    assert!(made);
+    write(&dir.join("main.tsr"), source);
+    let mut shell = Command::new("sh");
+    let both = format!("\"$0\" run main.tsr & ({other}; echo go) > go; wait $!");
+    shell.args(["-c", &both]).arg(binary()).current_dir(dir);
+    run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn what_is_read_ahead_makes_nothing_known() {
+    let dir = temp();
+    // The thread may open the old file when the program has replaced it.
+    let source = format!(
+        "{ONE}big = One(op.arange(200000))\nio.write_table(\"a.csv\", One(op.arange(3)))\nio.write_table(\"b.csv\", big)\n\
+         io.prefetch(\"a.csv\", \"b.csv\")\nfor i in range(300):\n    a = io.read_table(\"a.csv\", One, rows=2)\n    \
+         io.write_table(\"b.csv\", One(op.arange(5 + i)))\n    b = io.read_table(\"b.csv\", One, rows=2)\nprint(\"ok\")\n"
+    );
+    let r = run(dir.path(), &source, &["run"]);
+    assert_eq!((r.code, &*r.out), (0, "ok\n"), "{}", r.err);
+    // What only the thread has read, the program has not.
+    write(&dir.path().join("b.csv"), "n\n1\n2\n3\n");
+    let source = format!(
+        "{ONE}io.prefetch(\"a.csv\", \"b.csv\")\nprint(io.read_table(\"a.csv\", One, rows=2).n)\n\
+         print(io.read_text(\"go\").strip())\nprint(io.read_table(\"b.csv\", One, rows=2).n)\n"
+    );
+    let r = run_meanwhile(dir.path(), &source, "sleep 0.5; printf 'n\\n7\\n8\\n9\\n' > b.csv");
+    assert_eq!((r.code, &*r.out), (0, "[0 1]\ngo\n[7 8]\n"), "{}", r.err);
+}
+
+#[test]
+fn a_file_that_the_program_writes_is_its_own_by_any_name() {
+    let dir = temp();
+    let at = |path: &str| format!("print(io.read_table(\"{path}\", One, first=1, rows=1).n)\n");
+    let source = format!(
+        "{ONE}io.write_text(\"x.csv\", \"n\\n1\\n2\\n\")\n{0}io.write_text(\"./x.csv\", \"n\\n1\\n3\\n4\\n\")\n{0}\
+         io.append_text(\"../\" + \"{1}\" + \"/x.csv\", \"5\\n\")\n{0}",
+        at("x.csv"),
+        dir.path().file_name().unwrap_or_default().to_string_lossy()
+    );
+    let r = run(dir.path(), &source, &["run"]);
+    assert_eq!((r.code, &*r.out), (0, "[2]\n[3]\n[3]\n"), "{}", r.err);
+    std::os::unix::fs::symlink("real.csv", dir.path().join("link.csv")).unwrap_or_else(|e| panic!("{e}"));
+    let source = format!(
+        "{ONE}io.write_table(\"real.csv\", One(op.arange(5)))\n{0}io.write_table(\"real.csv\", One(op.arange(7) * 2))\n{0}\
+         io.write_table(\"link.csv\", One(op.arange(3) * 3))\nprint(io.read_table(\"real.csv\", One, first=2).n)\n",
+        at("link.csv")
+    );
+    let r = run(dir.path(), &source, &["run"]);
+    assert_eq!((r.code, &*r.out), (0, "[1]\n[2]\n[6]\n"), "{}", r.err);
+}
+
+#[test]
+fn a_stream_of_a_table_with_other_rows_than_were_counted_is_told() {
+    let dir = temp();
+    let begin = format!(
+        "import std.data as data\n{ONE}io.write_table(\"t.csv\", One(op.arange(100)))\n\
+         s = data.table_stream([\"t.csv\"], size=5, rows=50)\n"
+    );
+    let pass = "total = 0\nwhile s.epoch < 1:\n    part = io.read_table(data.current(s), One, first=data.first(s), rows=s.rows)\n    \
+                for rows in data.remaining(s, len(part.n)):\n        total += len(rows)\n        s = data.passed(s)\n    \
+                s = data.next_file(s)\nprint(total)\n";
+    let told = |r: &Ran, now: usize| {
+        let said = format!("`t.csv` had 100 rows when they were counted, and has {now} now");
+        assert!(r.code == 1 && r.err.contains("error[E0707]") && r.err.contains(&said), "{}{}", r.out, r.err);
+    };
+    // Written by the program itself.
+    told(&run(dir.path(), &format!("{begin}io.write_table(\"t.csv\", One(op.arange(60)))\n{pass}"), &["run"]), 60);
+    assert_eq!(run(dir.path(), &format!("{begin}io.save(\"s\", s)\n"), &["run"]).code, 0);
+    let resume = format!(
+        "import std.data as data\n{ONE}io.write_table(\"like.csv\", One(op.arange(1)))\n\
+         s = io.load(\"s\", like=data.table_stream([\"like.csv\"], size=1, rows=1))\n{pass}"
+    );
+    let r = run(dir.path(), &resume, &["run"]);
+    assert_eq!((r.code, &*r.out), (0, "100\n"), "{}", r.err);
+    // Written between two runs, shorter or longer.
+    for now in [7, 150] {
+        let rows: String = (0..now).map(|i| format!("{i}\n")).collect();
+        write(&dir.path().join("t.csv"), format!("n\n{rows}"));
+        told(&run(dir.path(), &resume, &["run"]), now);
+    }
+}
+
+#[test]
+fn long_texts_of_a_small_parquet_file_take_no_memory_that_is_not_allowed() {
+    let dir = temp();
+    let make = "struct R[N]:\n    s: list[str]\n\nio.write_table(\"t.parquet\", R([\"x\" * 200_000] * 50_000))\n";
+    assert_eq!(run(dir.path(), make, &["run"]).code, 0);
+    let size = std::fs::metadata(dir.path().join("t.parquet")).map(|m| m.len()).unwrap_or(u64::MAX);
+    assert!(size < 1 << 20, "{size}");
+    let all = "struct R[N]:\n    s: list[str]\n\nprint(len(io.read_table(\"t.parquet\", R).s))\n";
+    write(&dir.path().join("main.tsr"), all);
+    // The bound of the tool, and one of the system that the tool does not know.
+    for command in ["exec \"$0\" run --memory 300MB main.tsr", "ulimit -v 8000000; exec \"$0\" run main.tsr"] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).arg(binary()).current_dir(dir.path());
+        let r = run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"));
+        let said = "columns of `t.parquet`";
+        assert!(
+            r.code == 1 && r.err.contains("error[E0710]") && r.err.contains(said),
+            "{command}: {}{}",
+            r.code,
+            r.err
+        );
+    }
+    let part = all.replace(", R)", ", R, first=40_000, rows=20)");
+    let r = run(dir.path(), &part, &["run", "--memory", "300MB"]);
+    assert_eq!((r.code, &*r.out), (0, "20\n"), "{}", r.err);
+}
+
+#[test]
+fn columns_within_columns_are_told() {
+    let dir = temp();
+    write(&dir.path().join("t.parquet"), include_bytes!("../data/nested.parquet"));
+    for (column, said) in [
+        ("x", "the column `x` of `t.parquet` holds lists, and numbers or texts are asked for"),
+        ("at", "the column `at` of `t.parquet` holds structs, and numbers or texts are asked for"),
+        ("y", "`t.parquet` has no column `y`"),
+    ] {
+        let source = format!("struct R[N]:\n    {column}: Tensor[N, i64]\n\nt = io.read_table(\"t.parquet\", R)\n");
+        let r = run(dir.path(), &source, &["run"]);
+        assert!(r.code == 1 && r.err.contains("error[E0707]") && r.err.contains(said), "{}", r.err);
+    }
+    let source = "struct R[N]:\n    at_east: Tensor[N, i64]\n\nprint(io.read_table(\"t.parquet\", R).at_east)\n";
+    let r = run(dir.path(), source, &["run"]);
+    assert_eq!((r.code, &*r.out), (0, "[1 2]\n"), "{}", r.err);
+}
+
+#[test]
+fn blank_lines_take_no_memory() {
+    let dir = temp();
+    write(&dir.path().join("t.csv"), format!("n\n1\n{}2\n", "\n".repeat(100 << 20)));
+    let r = run(dir.path(), "print(io.count_rows(\"t.csv\"))\n", &["run", "--memory", "16MiB"]);
+    assert_eq!((r.code, &*r.out), (0, "2\n"), "{}", r.err);
+}
+
+#[test]
+fn long_lines_of_the_standard_input_come_at_once_and_leave_the_rest() {
+    let dir = temp();
+    let source = "print(len(sys.read_line()), len(sys.read_line()))\nprint(io.read_lines(\"/dev/stdin\"))\n";
+    write(&dir.path().join("main.tsr"), source);
+    let input = format!("{}\nsecond\nthird\nfourth", "x".repeat(3_000_000));
+    let told = (0, "3000001 7\n['third', 'fourth']\n");
+    let r = run_in(dir.path(), &["run", "main.tsr"], &input).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*r.out), told, "{}", r.err);
+    // The rest of a file is what follows its place.
+    write(&dir.path().join("input"), input);
+    let source = source.replace("io.read_lines(\"/dev/stdin\")", "[sys.read_line().strip(), sys.read_line()]");
+    write(&dir.path().join("main.tsr"), source);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" run main.tsr < input"]).arg(binary()).current_dir(dir.path());
+    let r = run_command(&mut shell, "").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((r.code, &*r.out), told, "{}", r.err);
+}

@@ -313,10 +313,10 @@ rt_table! {
     /// path, samples, rate, bits.
     io_write_wav(p, p, i, i) u fails y;
     /// path, columns (a line each: name, a space, dtype or `str`), delimiter, whether there is a number for missing ones,
-    /// which, the first row, how many (negative: all); a struct of the columns, given its type id.
+    /// which, the first row, how many (the largest int: all); a struct of the columns, given its type id.
     io_read_table(p, p, p, i, i, i, i, i) p fails y;
-    /// path, what is read after it, their first rows, bytes of values that may be kept.
-    io_prefetch(p, p, i, i, i) u fails y;
+    /// path, what is read after it, their first rows, bytes of values that may be kept, the rows of the first file (0: not known).
+    io_prefetch(p, p, i, i, i, i) u fails y;
     /// path, delimiter.
     io_count_rows(p, p) i fails y;
     /// path, a struct of columns, delimiter, the struct's type id.

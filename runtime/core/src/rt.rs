@@ -121,6 +121,7 @@ arity! {
     takes_4(A, B, C, D);
     takes_5(A, B, C, D, E);
     takes_6(A, B, C, D, E, F);
+    takes_7(A, B, C, D, E, F, G);
     takes_9(A, B, C, D, E, F, G, H, I);
 }
 

@@ -5,7 +5,7 @@ use crate::fault::{Fault, shown};
 use crate::host_value::{self, HostValue};
 use crate::io::ahead::{self, Section};
 use crate::io::table::{Asked, Ending, Rows};
-use crate::io::{files, image, json, table, wav};
+use crate::io::{files, image, json, table, unchanged, wav};
 use crate::pending_save;
 use crate::pool::Pool;
 use crate::rt::{rows, settle};
@@ -24,7 +24,7 @@ pub fn symbols() -> Vec<(RtFn, *const u8)> {
         takes_4 io_write_image io_read_json io_write_json;
         takes_3 io_count_rows;
         takes_5 io_write_wav io_write_table;
-        takes_6 io_prefetch;
+        takes_7 io_prefetch;
         takes_9 io_read_table;
     }
 }
@@ -114,12 +114,18 @@ extern "C" fn io_read_table(
         let missing = (has_missing != 0).then_some(missing);
         let (columns, delimiter) = (columns.text().to_owned(), delimiter(between)?);
         let how = format!("table {columns} {delimiter} {missing:?} {}", rows.count);
-        let part = Section { path: Path::new(path.text()).to_owned(), first: rows.first };
+        let file = Path::new(path.text());
+        if rows != Rows::ALL {
+            unchanged::still_there(file)?;
+        }
+        let part = Section { path: file.to_owned(), first: rows.first };
+        let counted = ahead::counted(&part);
         let pools = Pools::of(cx);
         let read = ahead::read(&how, part, move |part| {
             let rows = Rows { first: part.first, ..rows };
             table::read(&part.path, &Asked { columns: &columns, delimiter, missing, rows }, &pools.here())
         })?;
+        let read = read.checked(file, rows, counted)?;
         if let Some(w) = world::world() {
             w.read_alike(path.text(), read.hash())?;
         }
@@ -132,11 +138,13 @@ extern "C" fn io_read_table(
     settle(cx, span, read)
 }
 
-/// Which rows a call asks for; a negative count stands for all.
+/// Which rows a call asks for; the largest count stands for all.
 fn asked_rows(first: i64, rows: i64) -> Result<Rows, Fault> {
     let first = u64::try_from(first)
         .map_err(|_| Fault::new(711, format!("the first row of a table has the number 0, and `first` is {first}")))?;
-    Ok(Rows { first, count: u64::try_from(rows).unwrap_or(u64::MAX) })
+    let count = u64::try_from(rows)
+        .map_err(|_| Fault::new(711, format!("at least 0 rows of a table are read, and `rows` is {rows}")))?;
+    Ok(Rows { first, count: if rows == i64::MAX { u64::MAX } else { count } })
 }
 
 extern "C" fn io_prefetch(
@@ -146,16 +154,19 @@ extern "C" fn io_prefetch(
     first: i64,
     next_first: i64,
     keep: i64,
+    rows: i64,
     span: i64,
 ) {
     let part = |path: &StrObj, first| -> Result<Section, Fault> {
-        let rows = asked_rows(first, -1)?;
+        let rows = asked_rows(first, i64::MAX)?;
         Ok(Section { path: Path::new(path.text()).to_owned(), first: rows.first })
     };
     let keep = u64::try_from(keep)
         .map_err(|_| Fault::new(711, format!("at least 0 bytes of what was read are kept, and `keep` is {keep}")));
     let said = keep.and_then(|keep| {
-        ahead::follows(part(path, first)?, part(next, next_first)?, keep);
+        // No part of a table without rows is read.
+        let rows = u64::try_from(rows).ok().filter(|n| *n > 0);
+        ahead::follows(part(path, first)?, part(next, next_first)?, keep, rows);
         Ok(())
     });
     settle(cx, span, said);

@@ -120,8 +120,8 @@ host_functions! {
         "Writes `f32` samples [samples] or [channels, samples] as a WAV file, atomically: whole numbers of 16 or 24 `bits`, or floats of 32.";
     io_count_rows "io.count_rows" (path: Str, delimiter: Str = S(",")) Int, Acts, Direct(io_count_rows), Never("it reads or writes files"),
         "How many rows a table has: comma-separated text (without its heading), JSON lines or Parquet. The file may be larger than the memory.";
-    io_prefetch "io.prefetch" (path: Str, next: Str, first: Int = I(0), next_first: Int = I(0), keep: Int = I(0)) None, Acts, Direct(io_prefetch), Never("it reads or writes files"),
-        "Says that `next` is read after `path`, in the same way: when the program has read `path`, a thread reads and decodes `next` while the program goes on. Of tables `first` and `next_first` are their first rows. Of what was read, values of `keep` bytes in all are kept for the next time. What the program gets is the same with and without it.";
+    io_prefetch "io.prefetch" (path: Str, next: Str, first: Int = I(0), next_first: Int = I(0), keep: Int = I(0), rows: Int = I(0)) None, Acts, Direct(io_prefetch), Never("it reads or writes files"),
+        "Says that `next` is read after `path`, in the same way: when the program has read `path`, a thread reads and decodes `next` while the program goes on. Of tables `first` and `next_first` are their first rows. Of what was read, values of `keep` bytes in all are kept for the next time. Where `rows` says how many rows the table `path` has, another number is an error (E0707) when it is read. What the program gets is the same with and without it.";
     io_glob "io.glob" (pattern: Str) StrList, Acts, Typed(io_glob), Never("it reads or writes files"),
         "The paths of files and folders that a pattern fits, in order: `*` is any part of a name, `?` one character, `**` folders of any depth.";
     io_exists "io.exists" (path: Str) Bool, Acts, Direct(io_exists), Never("it reads or writes files"),

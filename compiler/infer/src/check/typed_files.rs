@@ -51,7 +51,7 @@ impl Cx<'_> {
         };
         let missing = number("missing", missing, 0);
         let first = number("first", first, 0);
-        let rows = number("rows", rows, -1);
+        let rows = number("rows", rows, i64::MAX);
         if [&path, &delimiter, &missing, &first, &rows].iter().any(|a| a.ty.is_error()) {
             return error_at(span);
         }

@@ -4,14 +4,13 @@
 
 use crate::fault::Fault;
 use crate::host_value::{HostKey, HostValue};
-use crate::io::sandbox;
-use crate::io::table::Columns;
+use crate::io::table;
 use crate::io::unchanged::State;
 use crate::memory::has_room;
 use crate::pending_save;
 use crate::tensor::Tensor;
 use std::any::Any;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
@@ -37,9 +36,9 @@ impl Content for Tensor {
     }
 }
 
-impl Content for Columns {
+impl Content for table::Table {
     fn bytes(&self) -> u64 {
-        Columns::bytes(self)
+        self.columns.bytes()
     }
 }
 
@@ -86,6 +85,8 @@ struct Follower {
     next: Section,
     /// Bytes of values that may be kept.
     keep: u64,
+    /// The rows of the file, where they were counted.
+    rows: Option<u64>,
 }
 
 struct Ahead {
@@ -100,20 +101,20 @@ fn ahead() -> MutexGuard<'static, Ahead> {
     AHEAD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program says that one part is read after another, and how many bytes of such values may be kept.
-pub fn follows(of: Section, next: Section, keep: u64) {
+/// The program says that one part is read after another, how many bytes of such values may be kept, and how many rows the first
+/// file has, where it has counted them.
+pub fn follows(of: Section, next: Section, keep: u64, rows: Option<u64>) {
     let mut all = ahead();
     all.followers.retain(|f| f.of != of);
     if all.followers.len() >= STREAMS {
         all.followers.remove(0);
     }
-    all.followers.push(Follower { of, next, keep });
+    all.followers.push(Follower { of, next, keep, rows });
 }
 
-/// What a file is now, where it is a regular one that can be looked at.
-fn state(path: &Path) -> Option<State> {
-    let meta = std::fs::metadata(sandbox::written(path).as_deref().unwrap_or(path)).ok()?;
-    meta.is_file().then(|| State::of(&meta))
+/// How many rows the program says that a file has.
+pub fn counted(part: &Section) -> Option<u64> {
+    ahead().followers.iter().find(|f| f.of == *part)?.rows
 }
 
 /// What `read` gives of a part: read now, or before. `how` tells this reader and its arguments from others. Where the program has
@@ -131,7 +132,7 @@ pub fn read<T: Content>(
     let Some((next, keep)) = next else { return found(&call).map_or_else(|| read(&call.part), Ok) };
     // What was begun before this was asked for is on the disk.
     pending_save::finish()?;
-    let before = state(&call.part.path);
+    let before = State::at(&call.part.path);
     let value = match found(&call) {
         Some(value) => value,
         None => read(&call.part)?,
@@ -149,7 +150,7 @@ fn found<T: Content>(call: &Call) -> Option<T> {
     if all.reading.is_empty() && all.kept.is_empty() {
         return None;
     }
-    let now = state(&call.part.path)?;
+    let now = State::at(&call.part.path)?;
     if let Some(at) = all.kept.iter().position(|k| k.call == *call) {
         if all.kept[at].state == now {
             return all.kept[at].value.downcast_ref::<T>().cloned();
@@ -161,7 +162,7 @@ fn found<T: Content>(call: &Call) -> Option<T> {
     drop(all);
     let value = reading.value.join().ok().flatten()?;
     // It may have been written while the thread read it.
-    let same = reading.state == now && state(&call.part.path) == Some(now);
+    let same = reading.state == now && State::at(&call.part.path) == Some(now);
     value.downcast::<T>().ok().filter(|_| same).map(|value| *value)
 }
 
@@ -182,7 +183,7 @@ fn begin<T: Content>(call: Call, like: u64, read: impl Fn(&Section) -> Result<T,
     if there || !has_room(like.saturating_mul(2)) {
         return;
     }
-    let Some(state) = state(&call.part.path) else { return };
+    let Some(state) = State::at(&call.part.path) else { return };
     let part = call.part.clone();
     let work = move || {
         pending_save::leave_to_others();
@@ -200,6 +201,7 @@ fn begin<T: Content>(call: Call, like: u64, read: impl Fn(&Section) -> Result<T,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -228,7 +230,7 @@ mod tests {
                 Err(fault) => fault.message,
             }
         };
-        follows(part(&a), part(&b), 0);
+        follows(part(&a), part(&b), 0, None);
         assert_eq!((text(&a), text(&b)), ("one".into(), "two".into()));
         assert_eq!(count.load(Ordering::SeqCst), 2);
         // Written behind the back of the thread.
@@ -242,8 +244,8 @@ mod tests {
         // Kept for the next time.
         let before = count.load(Ordering::SeqCst);
         std::fs::write(&b, "four")?;
-        follows(part(&a), part(&b), 1 << 20);
-        follows(part(&b), part(&a), 1 << 20);
+        follows(part(&a), part(&b), 1 << 20, None);
+        follows(part(&b), part(&a), 1 << 20, None);
         for _ in 0..3 {
             assert_eq!((text(&a), text(&b)), ("one".into(), "four".into()));
         }

@@ -7,7 +7,7 @@ use crate::memory::memory_limit;
 use crate::value::{DictObj, Key, TypeId, TypeInfo, TypeTable, list_words, object, record_words, text};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -64,6 +64,12 @@ pub fn read_lines(types: &TypeTable, path: &Path, bytes: &[u8], extra: bool, ty:
 fn no_list(path: &Path) -> Fault {
     let text = format!("`{}` holds a value on each line, and what is asked for is no list", shown(path));
     Fault::new(707, text).note("JSON lines are a `list[T]`, of which each element is a line")
+}
+
+/// A number that is an int. The parser has `-0` as a float, since no int has the sign.
+pub fn int_of(n: &Number) -> Option<i64> {
+    let negative_zero = |x: &f64| *x == 0.0 && x.is_sign_negative();
+    n.as_i64().or_else(|| n.as_f64().filter(negative_zero).map(|_| 0))
 }
 
 /// The steps that lead to a value. They are put into words only where a fault is told.
@@ -235,7 +241,7 @@ impl<'a> Wanted<'a> {
 
     fn scalar<E: Error>(&self, value: &Value) -> Result<HostValue, E> {
         Ok(match (value, self.info()) {
-            (Value::Number(n), TypeInfo::Int) if n.is_i64() => HostValue::Int(n.as_i64().unwrap_or_default()),
+            (Value::Number(n), TypeInfo::Int) if int_of(n).is_some() => HostValue::Int(int_of(n).unwrap_or_default()),
             (Value::Number(n), TypeInfo::Float) => HostValue::Float(n.as_f64().unwrap_or(f64::NAN)),
             (Value::Bool(b), TypeInfo::Bool) => HostValue::Bool(*b),
             (Value::Null, TypeInfo::None) => HostValue::None,

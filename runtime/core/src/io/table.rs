@@ -26,9 +26,9 @@ use crate::fault::{Fault, shown};
 use crate::memory::memory_limit;
 use crate::pool::Pool;
 use asked::too_many;
-use cells::{Column, described};
+use cells::{Column, described, no_column};
 use delimited::{Heading, Lines, line_ends};
-use lines::{Keys, Objects};
+use lines::{Keys, Names, Objects};
 use part::{Failed, Index};
 use records::OpenQuote;
 use std::fs::{File, Metadata};
@@ -96,12 +96,15 @@ impl Opened {
     }
 
     fn index(&self, path: &Path, form: Form) -> Result<Index, Fault> {
-        let fault = |failed| match failed {
+        Index::of(Flow { file: &self.file, at: 0 }, form).map_err(|failed| self.no_index(path, failed))
+    }
+
+    fn no_index(&self, path: &Path, failed: Failed) -> Fault {
+        match failed {
             Failed::Read(e) => files::read_fault(path, &e),
             Failed::Memory(fault) => fault,
             Failed::Open(at) => open_quote(&shown(path), self.lines_before(at) + 1),
-        };
-        Index::of(Flow { file: &self.file, at: 0 }, form).map_err(fault)
+        }
     }
 
     /// How many lines end before a byte.
@@ -142,17 +145,51 @@ impl Read for Flow<'_> {
 /// E0706 where the file cannot be read, E0707 where it lacks a column, a row is longer or shorter than the heading, a cell is not
 /// of its column's type (with its place), a quote is never closed, or the file changes meanwhile. E0710 where the columns take
 /// more memory than can be had. E0711 where `missing` is no value of a column's type.
-pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
-    let wanted = described(asked.columns);
+pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Table, Fault> {
     let opened = Opened::new(path)?;
-    let in_part = asked.rows != Rows::ALL;
-    if in_part && opened.meta.is_file() {
-        unchanged::unchanged(path, &opened.meta)?;
+    let state = opened.meta.is_file().then(|| State::of(&opened.meta));
+    let (columns, total) = rows_of(path, opened, asked, pool)?;
+    Ok(Table { columns, total, state })
+}
+
+/// What was read of a table, and of which one.
+#[derive(Clone)]
+pub struct Table {
+    pub columns: Columns,
+    /// How many rows the whole table has.
+    total: u64,
+    /// The file as it was; what flows by has no state.
+    state: Option<State>,
+}
+
+impl Table {
+    /// The columns, where they are of the table that the program means: the one whose parts it has read before, with as many
+    /// rows as it has counted.
+    ///
+    /// # Errors
+    /// E0707 where they are not.
+    pub fn checked(self, path: &Path, rows: Rows, counted: Option<u64>) -> Result<Columns, Fault> {
+        if let Some(state) = self.state.filter(|_| rows != Rows::ALL) {
+            unchanged::same(path, state)?;
+        }
+        match counted {
+            Some(n) if n != self.total => {
+                let text = format!("`{}` had {n} rows when they were counted, and has {} now", shown(path), self.total);
+                Err(Fault::new(707, text).note("what was read before and what comes now do not belong together"))
+            }
+            _ => Ok(self.columns),
+        }
     }
+}
+
+/// The columns of the rows that are asked for, and how many rows there are.
+fn rows_of(path: &Path, opened: Opened, asked: &Asked, pool: &Pool) -> Result<(Columns, u64), Fault> {
+    let wanted = described(asked.columns);
+    let in_part = asked.rows != Rows::ALL;
     if opened.begins_with(parquet::MAGIC) {
         let file = opened.file.try_clone().map_err(|e| files::read_fault(path, &e))?;
         let source = parquet::Source::open(path, file, opened.meta.len());
-        let read = source.and_then(|s| s.read(path, &wanted, asked.missing, asked.rows, pool));
+        let read = source.and_then(|s| Ok((s.read(path, &wanted, asked.missing, asked.rows, pool)?, s.rows())));
         opened.unchanged(path)?;
         return read;
     }
@@ -161,12 +198,16 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
         let bytes = opened.part(path, 0, opened.meta.len(), pool)?;
         let read = whole(path, bytes.bytes(), form, &wanted, asked, pool);
         opened.unchanged(path)?;
-        return read;
+        let columns = read?;
+        let rows = columns.rows();
+        return Ok((columns, rows));
     }
     if !opened.has_parts() {
         drop(opened);
         let bytes = files::read_all(path)?;
-        return whole(path, &bytes, form, &wanted, asked, pool);
+        let columns = whole(path, &bytes, form, &wanted, asked, pool)?;
+        let rows = if in_part { index_of(path, &bytes, form)?.rows } else { columns.rows() };
+        return Ok((columns, rows));
     }
     let index = part::index(path, State::of(&opened.meta), form, || opened.index(path, form))?;
     let (around, before) = index.around(asked.rows);
@@ -176,9 +217,14 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
     let to = part::behind(bytes, from, asked.rows.count, form);
     let heading = opened.part(path, index.heading.start, index.heading.end, pool)?;
     let line = |at| opened.lines_before(around.start) + line_at(bytes, at);
-    let read = Text { path, form, pool, line: &line }.read(heading.bytes(), &bytes[..to], from, &wanted, asked.missing);
+    let all = || {
+        let flow = Flow { file: &opened.file, at: 0 };
+        index.names(asked.columns, || lines::names(flow, &wanted).map_err(|failed| opened.no_index(path, failed)))
+    };
+    let text = Text { path, form, pool, line: &line, all: Some(&all) };
+    let read = text.read(heading.bytes(), &bytes[..to], from, &wanted, asked.missing);
     opened.unchanged(path)?;
-    read
+    Ok((read?, index.rows))
 }
 
 /// How many rows a table has. A file that has parts is gone through once, with little of it in memory.
@@ -188,7 +234,7 @@ pub fn read(path: &Path, asked: &Asked, pool: &Pool) -> Result<Columns, Fault> {
 pub fn count_rows(path: &Path, delimiter: u8) -> Result<u64, Fault> {
     let opened = Opened::new(path)?;
     if opened.meta.is_file() {
-        unchanged::renew(path, &opened.meta);
+        unchanged::renew(path, State::of(&opened.meta));
     }
     if opened.begins_with(parquet::MAGIC) {
         return Ok(parquet::Source::open(path, opened.file, opened.meta.len())?.rows());
@@ -203,11 +249,15 @@ pub fn count_rows(path: &Path, delimiter: u8) -> Result<u64, Fault> {
 }
 
 fn index_of(path: &Path, bytes: &[u8], form: Form) -> Result<Index, Fault> {
-    Index::of(bytes, form).map_err(|failed| match failed {
+    Index::of(bytes, form).map_err(|failed| no_index_of(path, bytes, failed))
+}
+
+fn no_index_of(path: &Path, bytes: &[u8], failed: Failed) -> Fault {
+    match failed {
         Failed::Read(e) => files::read_fault(path, &e),
         Failed::Memory(fault) => fault,
         Failed::Open(at) => open_quote(&shown(path), line_at(bytes, at as usize)),
-    })
+    }
 }
 
 /// Reads a table of which all is in memory.
@@ -222,7 +272,9 @@ fn whole(
     let name = shown(path);
     let start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
     let line = |at| line_at(bytes, at);
-    let text = Text { path, form, pool, line: &line };
+    let all = || lines::names(bytes, wanted).map_err(|failed| no_index_of(path, bytes, failed));
+    let in_part = asked.rows != Rows::ALL;
+    let text = Text { path, form, pool, line: &line, all: in_part.then_some(&all as &dyn Fn() -> _) };
     let heading_end = match form {
         Form::Line => start,
         Form::Delimited(_) => {
@@ -233,7 +285,7 @@ fn whole(
         }
     };
     let heading = &bytes[start..heading_end];
-    if asked.rows == Rows::ALL {
+    if !in_part {
         return text.read(heading, bytes, heading_end, wanted, asked.missing);
     }
     let from = part::behind(bytes, heading_end, asked.rows.first, form);
@@ -247,6 +299,8 @@ struct Text<'a> {
     form: Form,
     pool: &'a Pool,
     line: &'a (dyn Fn(usize) -> usize + Sync),
+    /// The keys of all lines, where only some of them are read.
+    all: Option<&'a dyn Fn() -> Result<Names, Fault>>,
 }
 
 impl Text<'_> {
@@ -268,8 +322,25 @@ impl Text<'_> {
             if text.len() as u64 + out.bytes() > memory_limit() { Err(too_many(self.path)) } else { Ok(()) }
         };
         if self.form == Form::Line {
-            let keys = Keys { wanted, missing, file: &name };
-            reading.each(from, &|| keys.objects(), |objects: Objects, _| add(objects.rows))?;
+            let keys = Keys::new(wanted, missing, &name);
+            let mut met = Names::of(wanted);
+            let read = reading.each(from, &|| keys.objects(), |objects: Objects, _| {
+                met.join(objects.names);
+                add(objects.rows)
+            });
+            // A key that no line has is none of the file, which counts before a value that is missing; a file without lines has
+            // all that are asked for.
+            if read.is_err() || out.rows() > 0 && met.absent().is_some() {
+                let all = match self.all {
+                    Some(all) => all()?,
+                    None if read.is_err() => lines::names(text, wanted).unwrap_or(met),
+                    None => met,
+                };
+                if let Some(column) = all.absent().filter(|_| !all.met().is_empty() || read.is_ok()) {
+                    return Err(no_column(all.met(), &wanted[column].name, &name));
+                }
+            }
+            read?;
         } else {
             let mut first = Record::default();
             let start = records::begin(heading, 0, heading.len(), self.form).unwrap_or(0);

@@ -9,8 +9,9 @@ use crate::value::{StrObj, TypeTable, new_list, new_str};
 use crate::world;
 use crate::{cuda, opencl};
 use std::fs::File;
-use std::io::{ErrorKind, IsTerminal, Read};
+use std::io::{ErrorKind, IsTerminal, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tessera_abi::rt::RtFn;
@@ -122,7 +123,8 @@ extern "C" fn read_line(cx: &mut Context, prompt: &StrObj, span: i64) -> u64 {
     new_str(settle(cx, span, text))
 }
 
-/// Byte by byte, so that what follows stays for who reads it next; with looks at an interrupt while nothing comes.
+/// No more than the line is taken, so that what follows stays for who reads it next; with looks at an interrupt while nothing
+/// comes.
 fn line_of_input(cx: &Context) -> Result<Vec<u8>, Fault> {
     /// What no line of text is longer than.
     const LONGEST: usize = 1 << 24;
@@ -134,6 +136,8 @@ fn line_of_input(cx: &Context) -> Result<Vec<u8>, Fault> {
     }
     // The buffer of `std::io::stdin` is that of a session whose inputs are piped.
     let mut input = File::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(fault)?);
+    let mut look = Look::of(&input);
+    let mut bytes = vec![0; 1 << 16];
     while !line.ends_with(b"\n") {
         let mut asked = libc::pollfd { fd: input.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one structure, which lives through the call.
@@ -141,18 +145,59 @@ fn line_of_input(cx: &Context) -> Result<Vec<u8>, Fault> {
         if cx.is_interrupted() {
             return Err(interrupted());
         }
-        let mut byte = [0];
-        match if ready == 0 { continue } else { input.read(&mut byte) } {
+        if ready == 0 {
+            continue;
+        }
+        let waiting = look.waiting(&input, &mut bytes);
+        let of_line = bytes[..waiting].iter().position(|b| *b == b'\n').map_or(waiting, |end| end + 1);
+        match input.read(&mut bytes[..of_line.max(1)]) {
             Ok(0) => break,
-            Ok(_) if line.len() == LONGEST => {
+            Ok(n) if line.len() + n > LONGEST => {
                 return Err(Fault::new(707, format!("a line of the standard input is longer than {LONGEST} bytes")));
             }
-            Ok(_) => line.extend(byte),
+            Ok(n) => line.extend(&bytes[..n]),
             Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
             Err(e) => return Err(fault(e)),
         }
     }
     Ok(line)
+}
+
+/// How one sees what waits in an input without taking it.
+enum Look {
+    /// A file is read at a place.
+    File,
+    /// What is in a pipe is copied into another one, and read there.
+    #[cfg(target_os = "linux")]
+    Pipe(std::io::PipeReader, std::io::PipeWriter),
+    /// One byte is taken at a time.
+    None,
+}
+
+impl Look {
+    fn of(input: &File) -> Look {
+        match input.metadata().map(|meta| meta.file_type()) {
+            Ok(kind) if kind.is_file() => Look::File,
+            #[cfg(target_os = "linux")]
+            Ok(kind) if kind.is_fifo() => std::io::pipe().map_or(Look::None, |(from, to)| Look::Pipe(from, to)),
+            _ => Look::None,
+        }
+    }
+
+    /// Fills `bytes` with what comes next, and says how much of it there is; 0 where that cannot be seen.
+    fn waiting(&mut self, mut input: &File, bytes: &mut [u8]) -> usize {
+        match self {
+            Look::File => input.stream_position().and_then(|at| input.read_at(bytes, at)).unwrap_or(0),
+            #[cfg(target_os = "linux")]
+            Look::Pipe(from, to) => {
+                // SAFETY: two open pipes, which live through the call; no memory of the program is touched.
+                let n = unsafe { libc::tee(input.as_raw_fd(), to.as_raw_fd(), bytes.len(), libc::SPLICE_F_NONBLOCK) };
+                let n = usize::try_from(n).unwrap_or(0).min(bytes.len());
+                from.read_exact(&mut bytes[..n]).map_or(0, |()| n)
+            }
+            Look::None => 0,
+        }
+    }
 }
 
 /// A bar on one line of a terminal, or in a notebook.

@@ -1,6 +1,6 @@
 //! What is asked for of a table, and what the name of its file says.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, shown};
 use crate::io::files;
 use crate::memory::memory_limit;
 use std::path::Path;
@@ -58,4 +58,9 @@ pub fn ending(path: &Path) -> Ending {
 /// Columns for which there is no room.
 pub fn too_many(path: &Path) -> Fault {
     files::too_large(path, "holds columns of more than", memory_limit())
+}
+
+/// The same where it is known before they are read.
+pub fn no_room(fault: Fault, path: &Path) -> Fault {
+    fault.note(format!("it is for columns of `{}`", shown(path)))
 }

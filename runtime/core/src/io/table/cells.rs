@@ -1,6 +1,6 @@
 //! The columns of tables: what is asked for, and what was read.
 
-use crate::fault::{Fault, check_memory, shown};
+use crate::fault::{Fault, reserve, reserve_text, room, shown};
 use crate::host_value::HostValue;
 use crate::memory::count_here;
 use crate::pool::Pool;
@@ -50,6 +50,17 @@ impl Texts {
         self.ends.push(self.all.len());
     }
 
+    /// The same of a text that may be longer than its part of the file.
+    ///
+    /// # Errors
+    /// E0710 where there is no room for it.
+    pub fn push_if_room(&mut self, text: &str) -> Result<(), Fault> {
+        reserve_text(&mut self.all, text.len())?;
+        reserve(&mut self.ends, 1)?;
+        self.push(text);
+        Ok(())
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| self.all.get(start..*end).unwrap_or_default())
@@ -76,6 +87,17 @@ impl Cells {
         match self {
             Cells::Numbers(_, data) => data.len() as u64,
             Cells::Texts(texts) => (texts.all.len() + texts.ends.len() * TEXT_BYTES) as u64,
+        }
+    }
+
+    /// Room for so many cells more; the letters of texts have theirs when they come.
+    ///
+    /// # Errors
+    /// E0710 where there is none.
+    pub fn make_room(&mut self, cells: usize) -> Result<(), Fault> {
+        match self {
+            Cells::Numbers(dtype, data) => reserve(data, cells.saturating_mul(dtype.bytes())),
+            Cells::Texts(texts) => reserve(&mut texts.ends, cells),
         }
     }
 
@@ -172,8 +194,7 @@ impl Columns {
     /// E0710 where there is no room for them.
     pub fn words(self, types: &TypeTable, pool: &Pool) -> Result<Vec<u64>, Fault> {
         // Nothing is made before all of it can be.
-        let texts = self.kinds.iter().filter(|k| **k == Kind::Text).count();
-        check_memory(u128::from(self.rows()) * texts as u128, TEXT_BYTES as u128)?;
+        room(self.bytes)?;
         let tensors: Vec<Option<Tensor>> =
             (0..self.kinds.len()).map(|at| self.tensor(at, &[self.rows()], pool)).collect::<Result<_, _>>()?;
         let word = |(at, tensor)| match tensor {
@@ -268,7 +289,7 @@ fn made_elsewhere<T>(make: impl FnOnce() -> T) -> (T, i64) {
 }
 
 /// A name as a program can spell it: small letters, digits, and `_` for everything else.
-fn spelled(name: &str) -> String {
+pub fn spelled(name: &str) -> String {
     name.trim().chars().map(|c| if c.is_alphanumeric() { c.to_lowercase().collect() } else { "_".to_owned() }).collect()
 }
 
@@ -284,21 +305,24 @@ pub fn place(names: &[String], wanted: &str, file: &str) -> Result<usize, Fault>
     }
     match found[..] {
         [one] => Ok(one),
-        [] => {
-            let fault = Fault::new(707, format!("`{file}` has no column `{wanted}`"));
-            let near = nearest(wanted, names.iter().map(String::as_str));
-            let fault = near.into_iter().fold(fault, |f, near| f.note(format!("did you mean `{}`?", shown(near))));
-            let all: Vec<String> = names.iter().take(30).map(|h| format!("`{}`", shown(h))).collect();
-            let more =
-                if names.len() > all.len() { format!(" and {} more", names.len() - all.len()) } else { String::new() };
-            Err(fault.note(format!("it has {}{more}", all.join(", "))))
-        }
+        [] => Err(no_column(names, wanted, file)),
         [first, second, ..] => {
             let text =
                 format!("`{file}` has more than one column `{wanted}`: the columns {} and {}", first + 1, second + 1);
             Err(Fault::new(707, text))
         }
     }
+}
+
+/// None of the names of a file is the one that is asked for.
+pub fn no_column(names: &[String], wanted: &str, file: &str) -> Fault {
+    let fault = Fault::new(707, format!("`{file}` has no column `{wanted}`"));
+    let near = nearest(wanted, names.iter().map(String::as_str));
+    let fault = near.into_iter().fold(fault, |f, near| f.note(format!("did you mean `{}`?", shown(near))));
+    let all: Vec<String> = names.iter().take(30).map(|h| format!("`{}`", shown(h))).collect();
+    let more = if names.len() > all.len() { format!(" and {} more", names.len() - all.len()) } else { String::new() };
+    let has = if all.is_empty() { "no columns".to_owned() } else { all.join(", ") };
+    fault.note(format!("it has {has}{more}"))
 }
 
 /// Appends one value; `None` if the text is no number of the type.

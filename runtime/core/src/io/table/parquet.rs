@@ -1,9 +1,8 @@
 //! The columns of Parquet files. Only the columns and the groups of rows that are asked for are read, each by itself, on all
 //! threads.
 
-use super::asked::{Rows, too_many};
-use super::cells::{self, Cells, Column, Columns, Kind, place, put_int, put_missing};
-
+use super::asked::{Rows, no_room, too_many};
+use super::cells::{self, Cells, Column, Columns, Kind, place, put_int, put_missing, spelled};
 use crate::fault::{Fault, shown};
 use crate::io::tokens::quietly;
 use crate::memory::memory_limit;
@@ -28,8 +27,12 @@ use tessera_base::DType;
 /// The first and the last bytes of a file.
 pub const MAGIC: &[u8] = b"PAR1";
 
-/// Values that are decoded at a time.
+/// Numbers that are decoded at a time.
 const BATCH: usize = 1 << 13;
+/// Texts that are, at most: their pages are in memory together.
+const TEXTS: usize = 1 << 8;
+/// Bytes that the texts are to be, by those before them.
+const TEXT_BYTES: u64 = 1 << 20;
 
 /// A file that several threads read, each where it wants.
 struct Shared {
@@ -129,7 +132,8 @@ impl Source {
         let names: Vec<String> = all.iter().map(|c| c.path().string()).collect();
         let mut places = vec![];
         for column in wanted {
-            let at = place(&names, &column.name, &self.file)?;
+            let at = place(&names, &column.name, &self.file)
+                .map_err(|fault| nested(all, column, &self.file).unwrap_or(fault))?;
             readable(&all[at], column.kind, &self.file)?;
             places.push(at);
         }
@@ -177,6 +181,7 @@ impl Source {
             missing,
             name: descriptor.path().string(),
             file: &self.file,
+            path,
             row: task.row,
         };
         let unsigned = matches!(descriptor.logical_type_ref(), Some(LogicalType::Integer(int)) if !int.is_signed)
@@ -223,6 +228,7 @@ struct Filling<'a> {
     missing: Option<i64>,
     name: String,
     file: &'a str,
+    path: &'a Path,
     row: u64,
 }
 
@@ -264,7 +270,7 @@ impl Filling<'_> {
         let text = std::str::from_utf8(bytes);
         let text = text.map_err(|_| Fault::new(707, format!("{} is not UTF-8 text", self.place())))?;
         if let Cells::Texts(texts) = &mut self.cells {
-            texts.push(text);
+            return texts.push_if_room(text).map_err(|fault| no_room(fault, self.path));
         }
         Ok(())
     }
@@ -309,11 +315,15 @@ impl Run<'_> {
         }
         let (mut values, mut levels) = (vec![], vec![]);
         let mut left = self.task.take;
+        let numbers = matches!(to.cells, Cells::Numbers(..));
+        // Of texts first a few, which tell how long they are.
+        let mut batch = if numbers { BATCH } else { 1 };
         while left > 0 {
             values.clear();
             levels.clear();
             let wanted = (self.most > 0).then_some(&mut levels);
-            let (rows, _, _) = reader.read_records(left.min(BATCH), wanted, None, &mut values).map_err(broken)?;
+            to.cells.make_room(left.min(batch)).map_err(|fault| no_room(fault, self.path))?;
+            let (rows, _, _) = reader.read_records(left.min(batch), wanted, None, &mut values).map_err(broken)?;
             if rows == 0 || (self.most > 0 && levels.len() != rows) {
                 return Err(short());
             }
@@ -334,6 +344,10 @@ impl Run<'_> {
             }
             left = left.saturating_sub(rows);
             let bytes = to.cells.bytes();
+            if !numbers {
+                let each = ((bytes - self.told) / rows as u64).max(1);
+                batch = ((TEXT_BYTES / each) as usize).clamp(1, TEXTS.min(2 * batch));
+            }
             let all = self.taken.fetch_add(bytes - self.told, Ordering::Relaxed) + bytes - self.told;
             self.told = bytes;
             if all > memory_limit() {
@@ -385,6 +399,30 @@ fn readable(column: &ColumnDescriptor, wanted: Kind, file: &str) -> Result<(), F
         "texts" => fault.note("read it as `list[str]`"),
         "bools" => fault.note("read it as `bool`"),
         _ => fault.note("columns are numbers of at most 64 bits, bools and texts"),
+    })
+}
+
+/// What is wrong with a column that is no single one in the file: a list, or a struct.
+fn nested(all: &[Arc<ColumnDescriptor>], column: &Column, file: &str) -> Option<Fault> {
+    let within = |c: &&Arc<ColumnDescriptor>| {
+        let parts = c.path().parts();
+        parts.len() > 1 && spelled(&parts[0]) == spelled(&column.name)
+    };
+    let first = all.iter().find(within)?;
+    let name = shown(&first.path().parts()[0]);
+    let holds = if first.max_rep_level() > 0 { "lists" } else { "structs" };
+    let fault =
+        Fault::new(707, format!("the column `{name}` of `{file}` holds {holds}, and numbers or texts are asked for"));
+    Some(match holds {
+        "lists" => fault.note("columns are numbers of at most 64 bits, bools and texts"),
+        _ => {
+            let part = first.path().string();
+            fault.note(format!(
+                "a part of it is a column: `{}`, which a program spells `{}`",
+                shown(&part),
+                spelled(&part)
+            ))
+        }
     })
 }
 

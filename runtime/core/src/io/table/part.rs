@@ -1,6 +1,7 @@
 //! Where the rows of a text are, so that a part of a file is read without what is before it.
 
 use super::asked::{MARK, Rows};
+use super::lines::Names;
 use super::records::{Form, OpenQuote, Record, begin};
 use crate::fault::{Fault, reserve};
 use crate::io::unchanged::State;
@@ -16,7 +17,7 @@ const EVERY: u64 = 4096;
 const BLOCK: usize = 1 << 20;
 
 /// The places of the rows of a text.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Index {
     /// The first line of a table.
     pub heading: Range<u64>,
@@ -24,6 +25,8 @@ pub struct Index {
     places: Vec<u64>,
     pub rows: u64,
     bytes: u64,
+    /// The keys of JSON lines, by the columns that were looked for.
+    names: Mutex<BTreeMap<String, Names>>,
 }
 
 /// Why there is no index.
@@ -36,8 +39,13 @@ pub enum Failed {
 
 impl Index {
     /// Goes through a text once, with little of it in memory.
-    pub fn of(mut text: impl Read, form: Form) -> Result<Index, Failed> {
-        let mut index = Index { heading: 0..0, places: vec![], rows: 0, bytes: 0 };
+    pub fn of(text: impl Read, form: Form) -> Result<Index, Failed> {
+        Index::with(text, form, &mut |_| {})
+    }
+
+    /// The same, with a look at the first cell of each row.
+    pub fn with(mut text: impl Read, form: Form, look: &mut dyn FnMut(&[u8])) -> Result<Index, Failed> {
+        let mut index = Index { heading: 0..0, places: vec![], rows: 0, bytes: 0, names: Mutex::default() };
         let (mut buffer, mut record): (Vec<u8>, _) = (vec![], Record::default());
         let (mut at, mut ended) = (0, false);
         let mut before_heading = matches!(form, Form::Delimited(_));
@@ -49,7 +57,12 @@ impl Index {
             let read = text.by_ref().take(more as u64).read_to_end(&mut buffer).map_err(Failed::Read)?;
             ended = read < more;
             at = if index.bytes == 0 && buffer.starts_with(MARK) { MARK.len() } else { 0 };
-            while let Some(start) = begin(&buffer, at, buffer.len(), form) {
+            loop {
+                let Some(start) = begin(&buffer, at, buffer.len(), form) else {
+                    // Blank lines are left behind.
+                    at = buffer.len();
+                    break;
+                };
                 at = start;
                 let next = match record.read(&buffer, start, form) {
                     // What ends with the block may go on behind it.
@@ -66,12 +79,23 @@ impl Index {
                         index.places.push(place);
                     }
                     index.rows += 1;
+                    look(record.cell(&buffer, 0));
                 }
                 at = next;
             }
         }
         index.bytes += buffer.len() as u64;
         Ok(index)
+    }
+
+    /// The keys of all lines for columns, which `make` finds the first time.
+    pub fn names(&self, columns: &str, make: impl FnOnce() -> Result<Names, Fault>) -> Result<Names, Fault> {
+        if let Some(names) = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(columns) {
+            return Ok(names.clone());
+        }
+        let made = make()?;
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(columns.to_owned(), made.clone());
+        Ok(made)
     }
 
     /// The bytes that hold some rows, and how many rows before the first one they hold as well.

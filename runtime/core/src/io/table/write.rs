@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Writes columns with their names, all of one length. What is there under the path is replaced when all of it is written.
 ///
 /// # Errors
-/// E0706 where the file cannot be written, E0707 where there are no columns, E0708 where they differ in length.
+/// E0706 where the file cannot be written, E0707 where there are no columns, or a float of JSON lines is infinite, E0708 where they differ in length.
 pub fn write(path: &Path, names: &[Arc<str>], columns: &[HostValue], delimiter: u8) -> Result<(), Fault> {
     let mut written = vec![];
     for column in columns {
@@ -53,12 +53,12 @@ pub fn write(path: &Path, names: &[Arc<str>], columns: &[HostValue], delimiter: 
                 out
             };
             let done = if text == Ending::Lines {
-                lines(to, names, &written, first)
+                lines(to, path, names, &written, first)
             } else {
-                delimited(to, names, &written, first, delimiter)
+                delimited(to, names, &written, first, delimiter).map_err(|e| write_fault(path, &e))
             };
             // The end of packed data is written with the last of it.
-            done.and_then(|()| to.flush()).map_err(|e| write_fault(path, &e))
+            done.and_then(|()| to.flush().map_err(|e| write_fault(path, &e)))
         }
     })
 }
@@ -90,8 +90,15 @@ fn delimited(
     writer.flush()
 }
 
-/// An object for each row. What JSON has no number for is null.
-fn lines(out: &mut dyn Write, names: &[Arc<str>], columns: &[Written<'_>], rows: usize) -> std::io::Result<()> {
+/// An object for each row. A missing float, NaN, is null; JSON has no text for one that is infinite.
+fn lines(
+    out: &mut dyn Write,
+    path: &Path,
+    names: &[Arc<str>],
+    columns: &[Written<'_>],
+    rows: usize,
+) -> Result<(), Fault> {
+    let broken = |e| write_fault(path, &e);
     let keys: Vec<String> = names.iter().map(|n| Value::from(&**n).to_string()).collect();
     for row in 0..rows {
         for (i, (key, column)) in keys.iter().zip(columns).enumerate() {
@@ -99,17 +106,23 @@ fn lines(out: &mut dyn Write, names: &[Arc<str>], columns: &[Written<'_>], rows:
                 Written::Texts(_) => Value::from(column.text(row)),
                 Written::Numbers(t) => match element(t, row) {
                     Element::Float(x) if x.is_finite() => {
-                        write!(out, "{}{key}:{}", if i == 0 { "{" } else { "," }, crate::digits::repr(x, t.dtype))?;
+                        let text = crate::digits::repr(x, t.dtype);
+                        write!(out, "{}{key}:{text}", if i == 0 { "{" } else { "," }).map_err(broken)?;
                         continue;
+                    }
+                    Element::Float(x) if x.is_infinite() => {
+                        let place = format!("row {row}, column `{}` of `{}`", names[i], shown(path));
+                        return Err(Fault::new(707, format!("{place} is {x}, which JSON has no text for"))
+                            .note("CSV and Parquet keep it; in JSON lines NaN is a missing value, `null`"));
                     }
                     Element::Float(_) | Element::Complex(..) => Value::Null,
                     Element::Int(n) => Value::from(n),
                     Element::Bool(b) => Value::from(b),
                 },
             };
-            write!(out, "{}{key}:{value}", if i == 0 { "{" } else { "," })?;
+            write!(out, "{}{key}:{value}", if i == 0 { "{" } else { "," }).map_err(broken)?;
         }
-        out.write_all(b"}\n")?;
+        out.write_all(b"}\n").map_err(broken)?;
     }
     Ok(())
 }
