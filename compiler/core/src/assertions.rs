@@ -2,6 +2,7 @@
 
 use crate::ir::{FormatPart, Program, TExpr, TKind, TStmt};
 use crate::walk::each_stmt;
+use std::collections::BTreeSet;
 use tessera_base::Span;
 
 /// A text that is known before the program runs: written out, or with ints of the call in it.
@@ -21,18 +22,18 @@ pub fn known_text(e: &TExpr) -> Option<String> {
 }
 
 impl Program {
-    /// What the assertion at a place says where it fails, as far as that is known before anything runs.
+    /// What the assertion at a place says where it fails, if that is known before anything runs and the same in all calls.
     pub fn said_by_assertion(&self, at: Span) -> Option<String> {
-        let mut found = None;
+        let mut found = BTreeSet::new();
         for f in &self.insts {
             each_stmt(&f.body, &mut |s| {
                 if let TStmt::Assert { message: Some(m), span, .. } = s
                     && *span == at
                 {
-                    found = found.take().or_else(|| known_text(m));
+                    found.insert(known_text(m));
                 }
             });
         }
-        found
+        if found.len() == 1 { found.pop_first().flatten() } else { None }
     }
 }

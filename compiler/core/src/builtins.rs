@@ -396,7 +396,18 @@ pub const MEMBERS: &[(&str, &[&str])] = &[
     ("sys", &["args", "dir", "advise"]),
     (
         "io",
-        &["draw", "show", "save", "load", "read_table", "write_table", "read_json", "write_json", "read_onnx", "read_onnx_weights"],
+        &[
+            "draw",
+            "show",
+            "save",
+            "load",
+            "read_table",
+            "write_table",
+            "read_json",
+            "write_json",
+            "read_onnx",
+            "read_onnx_weights",
+        ],
     ),
     ("op", &["kernel", "autotune", "scan", "fori", "cond", "while_loop", "map", "associative_scan", "array"]),
 ];

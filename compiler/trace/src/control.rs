@@ -62,6 +62,7 @@ impl Tracer<'_> {
         side: &mut dyn FnMut(&mut Self, usize) -> R<Value>,
     ) -> R<Value> {
         let other = expand::map(&mut self.adder("cond", span), MapOp::logical_not, &[test]);
+        let mut side = |t: &mut Self, at: usize| t.left_out_perhaps(&mut |t| side(t, at));
         // The first one gives a row, which there is if it was taken; that is what the second one begins with.
         let begin = self.starting(test, Value::None, span);
         let over = Over { sequences: &[], positions: None, trips: 1, until: true };
@@ -144,13 +145,21 @@ impl Tracer<'_> {
             let count = t.part(&carry, 1, span)?;
             let count = t.leaf_of(&count, span)?;
             let state = t.carried(carry, span)?;
-            let (goes_on, next) = turn(t, count, state)?;
+            let (goes_on, next) = t.left_out_perhaps(&mut |t| turn(t, count, state.clone()))?;
             let count = Id(count.0);
             let count = expand::binary_const(&mut t.adder("while_loop", span), MapOp::add, count, 1.0);
             let [flag, count] = [goes_on, count].map(|id| Value::Tensor(t.tensor_id(id)));
             Ok((Value::record(vec![flag, count, next]), Value::record(vec![])))
         })?;
         Ok(looped.carry)
+    }
+
+    /// Traces what elements of tensors may leave out.
+    fn left_out_perhaps<T>(&mut self, of: &mut dyn FnMut(&mut Self) -> R<T>) -> R<T> {
+        self.perhaps += 1;
+        let made = of(self);
+        self.perhaps -= 1;
+        made
     }
 
     /// What a loop that ends by itself begins with.

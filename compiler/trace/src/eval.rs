@@ -273,8 +273,11 @@ impl Tracer<'_> {
                 Scalar::Node(..) => {}
             }
         }
-        let value =
-            op.apply(&values).map_err(|fault| Box::new(self.in_calls(*super::scalar::diagnostic(fault, span))))?;
+        let value = match op.apply(&values) {
+            Ok(value) => value,
+            Err(_) if self.perhaps > 0 && op.check().is_some() => return self.apply_in_graph(op, operands, span),
+            Err(fault) => return Err(Box::new(self.in_calls(*super::scalar::diagnostic(fault, span)))),
+        };
         if !late {
             return Ok(Scalar::Known(value));
         }

@@ -219,6 +219,8 @@ pub(crate) struct Tracer<'p> {
     left_on_data: bool,
     /// How many loops around this are tried as loops of the graph.
     rolling: usize,
+    /// How many sides and turns around this there are that elements of tensors may leave out: what fails there fails when it is run.
+    perhaps: usize,
 }
 
 impl<'p> Tracer<'p> {
@@ -250,6 +252,7 @@ impl<'p> Tracer<'p> {
             warnings: vec![],
             left_on_data: false,
             rolling: 0,
+            perhaps: 0,
         }
     }
 

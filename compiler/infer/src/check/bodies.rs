@@ -375,6 +375,10 @@ fn body(cx: &mut Cx, f: &FnLike) {
         FnBody::Def(def) => cx.stmts(&def.body),
         FnBody::Lambda(value) => {
             let value = cx.expr(value);
+            if !cx.alive {
+                // Nothing is given.
+                return;
+            }
             let value = cx.given_as_erased(value);
             let (ty, at) = (value.ty.clone(), value.span);
             if let Some(state) = &mut cx.func {

@@ -241,10 +241,26 @@ impl Cx<'_> {
         holds: bool,
         f: impl FnOnce(&mut Self) -> T,
     ) -> (Vec<TStmt>, T) {
-        self.perhaps(|cx| {
+        let (stmts, value, _) = self.side_where(condition, holds, f);
+        (stmts, value)
+    }
+
+    /// The same, and whether nothing is computed behind it: it calls what never gives anything. Where it does not run, the rest
+    /// goes on.
+    pub fn side_where<T>(
+        &mut self,
+        condition: &TExpr,
+        holds: bool,
+        f: impl FnOnce(&mut Self) -> T,
+    ) -> (Vec<TStmt>, T, bool) {
+        let was_alive = self.alive;
+        let (stmts, value) = self.perhaps(|cx| {
             cx.assume_condition(condition, holds);
             cx.block(f)
-        })
+        });
+        let ends = was_alive && !self.alive;
+        self.alive = was_alive;
+        (stmts, value, ends)
     }
 
     /// Checks a function value against argument types, for `op.scan` and the like: the

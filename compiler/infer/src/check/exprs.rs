@@ -244,12 +244,18 @@ impl Cx<'_> {
         }
         let mark = self.env.mark();
         // The right side is computed where the left one does not decide.
-        let (stmts, r) = self.block_where(&l, and, |cx| {
+        let (stmts, r, ends) = self.side_where(&l, and, |cx| {
             let r = cx.expr(right);
             cx.truth(r)
         });
         let changes = self.env.rollback(mark);
         self.env.apply(changes);
+        if ends && !l.ty.is_error() {
+            // What is left is that the right side was not needed.
+            let (then, otherwise) = if and { (stmts, vec![]) } else { (vec![], stmts) };
+            let known = TExpr { kind: TKind::Bool(!and), ty: Ty::Bool, span };
+            return wrap(vec![TStmt::If { test: l, then, otherwise }], known);
+        }
         let r = wrap(stmts, r);
         if l.ty.is_error() || r.ty.is_error() {
             return error_at(span);
@@ -272,8 +278,12 @@ impl Cx<'_> {
                 cx.expr(if b { then } else { otherwise })
             });
         }
-        let a = self.where_it(&condition, true, then);
-        let b = self.where_it(&condition, false, otherwise);
+        let (then, a, a_ends) = self.side_where(&condition, true, |cx| cx.expr(then));
+        let (otherwise, b, b_ends) = self.side_where(&condition, false, |cx| cx.expr(otherwise));
+        if (a_ends || b_ends) && !condition.ty.is_error() {
+            return self.one_side(condition, [(then, a, a_ends), (otherwise, b, b_ends)], span);
+        }
+        let (a, b) = (wrap(then, a), wrap(otherwise, b));
         match (&a.ty, &b.ty) {
             (Ty::Error, Ty::Error) => error_at(span),
             // The other side of a recursion tells the type.
@@ -285,10 +295,24 @@ impl Cx<'_> {
         }
     }
 
-    /// An expression that is computed only where the condition holds, or does not.
-    fn where_it(&mut self, condition: &TExpr, holds: bool, e: &Expr) -> TExpr {
-        let (stmts, value) = self.block_where(condition, holds, |cx| cx.expr(e));
-        wrap(stmts, value)
+    /// A conditional expression of which one side or both never give anything.
+    fn one_side(&mut self, test: TExpr, [a, b]: [(Vec<TStmt>, TExpr, bool); 2], span: Span) -> TExpr {
+        let ((then, a, a_ends), (otherwise, b, b_ends)) = (a, b);
+        match (a_ends, b_ends) {
+            (true, true) => {
+                self.out.push(TStmt::If { test, then, otherwise });
+                self.alive = false;
+                error_at(span)
+            }
+            (true, false) => {
+                let ended = TStmt::If { test, then, otherwise: vec![] };
+                wrap([vec![ended], otherwise].concat(), b)
+            }
+            (false, _) => {
+                let ended = TStmt::If { test, then: vec![], otherwise };
+                wrap([vec![ended], then].concat(), a)
+            }
+        }
     }
 
     /// `a if condition else b` of checked parts.

@@ -170,6 +170,15 @@ impl Cx<'_> {
             self.report(d.help("rows one by one, without a carry, are `autodiff.vmap(f)(x)`"));
             return None;
         }
+        let sizes = |t: &TensorType| at(t).map(|at| t.shape[at].clone());
+        let sizes: Vec<Size> = layouts::tensors(&xs.ty).iter().filter_map(|t| sizes(t)).collect();
+        let known: Vec<i64> = sizes.iter().filter_map(Size::as_const).collect();
+        if let Some([want, have]) = known.array_windows().find(|[a, b]| a != b) {
+            let text =
+                format!("`{name}` goes over the rows of all its tensors at once, and they have {want} and {have}");
+            self.report(Diagnostic::new(Code::E0202, xs.span, text));
+            return None;
+        }
         let mut n = None;
         match (part_of(&xs.ty, axis, &mut n), n) {
             (Some(row), Some(n)) => Some((row, n)),
@@ -291,6 +300,7 @@ pub fn stacked_at(ty: &Ty, axis: i64, n: &Size, rows: &Sharding) -> Option<Ty> {
         Ty::Tensor(t) => whole(&t.shape, t.dtype, &t.sharding),
         Ty::Float => whole(&[], Some(DType::F32), &Sharding::default()),
         Ty::Int(_) => whole(&[], Some(DType::I64), &Sharding::default()),
+        Ty::Bool => whole(&[], Some(DType::Bool), &Sharding::default()),
         Ty::Tuple(ts) => Some(Ty::Tuple(ts.iter().map(each).collect::<Option<_>>()?)),
         Ty::None => Some(Ty::None),
         Ty::Struct(s) => {

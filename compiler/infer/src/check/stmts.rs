@@ -214,10 +214,15 @@ impl Cx<'_> {
 
     fn return_stmt(&mut self, value: Option<&Expr>, span: Span) {
         let declared = self.func.as_ref().and_then(|f| f.ret.clone());
+        let was_alive = self.alive;
         let value = value.map(|v| match declared.and_then(|d| self.functions_of(v, &d)) {
             Some(value) => value,
             None => self.expr(v),
         });
+        if was_alive && !self.alive {
+            // What it would give is never there.
+            return;
+        }
         let at = value.as_ref().map_or(span, |v| v.span);
         let Some(f) = &self.func else { return };
         let (declared, ret_span, name) = (f.ret.clone(), f.ret_span, f.f.sig.name.clone());

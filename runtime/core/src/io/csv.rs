@@ -129,7 +129,7 @@ mod tests {
         let e = parse(b"1,2\n3\n", 0, DType::F32).err().map(|e| e.message);
         assert_eq!(e.as_deref(), Some("line 2 of `t` has 1 values, the lines before have 2"));
         let e = parse(b"1,2\n3,x\n", 1, DType::F32).err().map(|e| e.message);
-        assert_eq!(e.as_deref(), Some("line 3, column 2 of `t`: `x` is not a number of type f32"));
+        assert_eq!(e.as_deref(), Some("line 2, column 2 of `t`: `x` is not a number of type f32"));
         Ok(())
     }
 }
