@@ -57,6 +57,93 @@ fn sizes_that_data_decides_are_sizes_from_then_on() {
     prints(&file, "print(net(op.array([-1.0]))[0].shape)\n", "(0, 2)\n");
 }
 
+/// `x[mask]` and `x[mask] = value` as exporters write them: the places of a mask, a row for each.
+#[test]
+fn masks_choose_and_replace_elements() {
+    let by_mask = |mask: &[Vec<u8>], sizes: &[&str], last: Vec<Vec<u8>>| {
+        let places = [
+            node("NonZero", &["c"], &["p"], &[]),
+            node("Transpose", &["p"], &["at"], &[("perm", Attribute::Ints(vec![1, 0]))]),
+        ];
+        let nodes: Vec<Vec<u8>> = mask.iter().cloned().chain(places).chain(last).collect();
+        let constants = [floats("zero", &[], &[0.0]), one_int("column", 0), ints("front", &[0]), ints("end", &[1])];
+        model(17, &[input("x", 1, sizes)], &constants, &nodes, &["y"])
+    };
+    let whole = [node("Greater", &["x", "zero"], &["c"], &[])];
+    let rows = [
+        node("Gather", &["x", "column"], &["first"], &[("axis", Attribute::Int(1))]),
+        node("Greater", &["first", "zero"], &["c"], &[]),
+    ];
+    let chosen = || vec![node("GatherND", &["x", "at"], &["y"], &[])];
+    let source = "print(net(op.array([[1.0, -2.0], [-3.0, 4.0], [5.0, 6.0]])))\n";
+    for sizes in [["3", "2"], ["n", "k"]] {
+        prints(&by_mask(&whole, &sizes, chosen()), source, "[1. 4. 5. 6.]\n");
+        prints(&by_mask(&rows, &sizes, chosen()), source, "[[ 1. -2.]\n [ 5.  6.]]\n");
+        let replaced = vec![
+            node("GatherND", &["x", "at"], &["old"], &[]),
+            node("Neg", &["old"], &["new"], &[]),
+            node("ScatterND", &["x", "at", "new"], &["y"], &[]),
+        ];
+        prints(&by_mask(&whole, &sizes, replaced), source, "[[-1. -2.]\n [-3. -4.]\n [-5. -6.]]\n");
+        // One value for all, in as many places as there are.
+        let filled = vec![
+            node("Shape", &["at"], &["shape"], &[]),
+            node("Slice", &["shape", "front", "end"], &["count"], &[]),
+            node("Expand", &["zero", "count"], &["new"], &[]),
+            node("ScatterND", &["x", "at", "new"], &["y"], &[]),
+        ];
+        prints(&by_mask(&whole, &sizes, filled), source, "[[ 0. -2.]\n [-3.  0.]\n [ 0.  0.]]\n");
+        let none = "print(net(op.array([[-1.0, -2.0]])).shape)\n";
+        prints(&by_mask(&whole, &["n", "k"], chosen()), none, "(0,)\n");
+    }
+}
+
+#[test]
+fn the_last_of_several_values_for_one_place_stays() {
+    let attributes = [("axis", Attribute::Int(0))];
+    for (op, version, places, attributes) in [
+        ("ScatterND", 16, "op.array([[1], [0], [1]])", &[][..]),
+        ("ScatterElements", 16, "op.array([1, 0, -3])", &attributes[..]),
+        ("Scatter", 9, "op.array([1, 0, 1])", &attributes[..]),
+    ] {
+        let rank: &[&str] = if op == "ScatterND" { &["m", "1"] } else { &["m"] };
+        let inputs = [input("x", 1, &["n"]), input("at", 7, rank), input("v", 1, &["m"])];
+        let nodes = [node(op, &["x", "at", "v"], &["y"], attributes)];
+        let file = model(version, &inputs, &[], &nodes, &["y"]);
+        let source = format!(
+            "x, at, v = op.ones((4,)), {places}, op.array([5.0, 7.0, -0.0])\nprint(net(x, at, v))\n\
+             weights = op.array([1.0, 2.0, 3.0, 4.0])\n\
+             print(autodiff.grad(lambda x, v: (net(x, at, v) * weights).sum(), (0, 1))(x, v))\n"
+        );
+        prints(&file, &source, "[ 7. -0.  1.  1.]\n([0. 0. 3. 4.], [0. 1. 2.])\n");
+    }
+}
+
+#[test]
+fn the_largest_and_smallest_of_nothing_are_the_bounds_of_the_dtype() {
+    let over = |op: &str, kind: i64, keep: i64| {
+        let attributes = [("axes", Attribute::Ints(vec![1])), ("keepdims", Attribute::Int(keep))];
+        model(13, &[input("x", kind, &["n", "k"])], &[], &[node(op, &["x"], &["y"], &attributes)], &["y"])
+    };
+    let some = |dtype: &str| format!("for n in [0, 2]:\n    print(net(op.ones((1, n), dtype={dtype})))\n");
+    prints(&over("ReduceMax", 1, 1), &some("f32"), "[[-inf]]\n[[1.]]\n");
+    prints(&over("ReduceMin", 1, 0), &some("f32"), "[inf]\n[1.]\n");
+    prints(&over("ReduceLogSumExp", 11, 0), &some("f64"), "[-inf]\n[1.69314718]\n");
+    prints(&over("ReduceMax", 7, 0), &some("i64"), "[-9223372036854775808]\n[1]\n");
+    prints(&over("ReduceMin", 7, 0), &some("i64"), "[9223372036854775807]\n[1]\n");
+    prints(&over("ReduceMin", 2, 0), &some("u8"), "[255]\n[1]\n");
+    prints(&over("ReduceMax", 4, 0), &some("i32"), "[0]\n[1]\n");
+    // Over all dims, and where data decides how many there are.
+    let nodes = [
+        node("Greater", &["x", "zero"], &["c"], &[]),
+        node("Compress", &["x", "c"], &["some"], &[("axis", Attribute::Int(0))]),
+        node("ReduceMin", &["some"], &["y"], &[("keepdims", Attribute::Int(0))]),
+    ];
+    let file = model(13, &[input("x", 1, &["n"])], &[floats("zero", &[], &[0.0])], &nodes, &["y"]);
+    let source = "for x in [op.array([3.0, -1.0, 2.0]), op.array([-1.0, -2.0, -3.0])]:\n    print(net(x))\n";
+    prints(&file, source, "2.0\ninf\n");
+}
+
 #[test]
 fn bounds_that_data_tells_are_read() {
     let nodes = [
@@ -274,6 +361,13 @@ fn weights_may_lie_in_other_files() {
     assert_eq!((r.code, &*r.out), (0, "[1. 2.] [1. 2.]\n"), "{}", r.err);
     let r = run_beside(&[("m.onnx", &beside(&[("location", "w.bin")])), ("w.bin", &data[4..12])], source);
     assert_eq!((r.code, &*r.out), (0, "[1. 2.] [1. 2.]\n"), "{}", r.err);
+    // A name may go up again where it stays in the folder.
+    for location in ["./w.bin", "./parts/../w.bin", "parts/./w.bin"] {
+        let file = beside(&[("location", location)]);
+        let all = [("m.onnx", &*file), ("w.bin", &data[4..12]), ("parts/w.bin", &data[4..12])];
+        let r = run_beside(&all, source);
+        assert_eq!((r.code, &*r.out), (0, "[1. 2.] [1. 2.]\n"), "{}", r.err);
+    }
     // Ints that shapes are made of may, too.
     let nodes = [node("Reshape", &["x", "s"], &["y"], &[])];
     let shape = outside("s", 7, &[2], &[("location", "s.bin")]);
@@ -287,9 +381,18 @@ fn weights_may_lie_in_other_files() {
 fn names_of_other_files_do_not_lead_out_of_the_folder() {
     let data = 0f32.to_le_bytes().repeat(2);
     let source = "print(net(op.zeros((2,))))\n";
-    for location in
-        ["../w.bin", "/etc/passwd", "a/../../w.bin", "./w.bin", "", "..", "C:\\w.bin", "w.bin/..", "//w.bin"]
-    {
+    for location in [
+        "../w.bin",
+        "/etc/passwd",
+        "a/../../w.bin",
+        "a/../../a/w.bin",
+        "",
+        ".",
+        "..",
+        "C:\\w.bin",
+        "w.bin/..",
+        "//w.bin",
+    ] {
         let file = beside(&[("location", location)]);
         let r = run_beside(&[("m.onnx", &file), ("w.bin", &data)], source);
         is_refused(&r, &["E0707", "tensor `w` lies in", "no name of a file beside it"]);
@@ -313,7 +416,27 @@ fn names_of_other_files_do_not_lead_out_of_the_folder() {
         is_refused(&r, &["E0707", "offset"]);
     }
     let r = run_beside(&[("m.onnx", &beside(&[("location", "w.bin"), ("length", "4")])), ("w.bin", &data)], source);
-    is_refused(&r, &["E0690", "has the sizes [2] and 4 bytes of f32"]);
+    is_refused(&r, &["E0707", "has the sizes [2] and 4 bytes of f32"]);
+    let r = run_beside(&[("m.onnx", &beside(&[("location", "w.bin")])), ("w.bin", &data[1..])], source);
+    is_refused(&r, &["E0707", "tensor `w` has the sizes [2] and 7 bytes of f32"]);
+}
+
+/// A pipe has no end, and opening one waits for who writes to it.
+#[cfg(unix)]
+#[test]
+fn pipes_are_no_files_of_weights() {
+    let pipe = |path: &Path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.is_ok_and(|s| s.success()), "no pipe at {}", path.display());
+    };
+    let source = "print(net(op.zeros((2,))))\n";
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    pipe(&dir.path().join("w.bin"));
+    let r = run_at(dir.path(), &[("m.onnx", &beside(&[("location", "w.bin")]))], source);
+    is_refused(&r, &["E0707", "empty or no file"]);
+    std::fs::remove_file(dir.path().join("m.onnx")).unwrap_or_else(|e| panic!("{e}"));
+    pipe(&dir.path().join("m.onnx"));
+    is_refused(&run_at(dir.path(), &[], source), &["E0707", "no file on a disk"]);
 }
 
 #[cfg(unix)]

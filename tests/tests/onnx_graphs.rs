@@ -87,6 +87,26 @@ fn a_branch_by_data_is_the_one_that_is_computed() {
 }
 
 #[test]
+fn a_branch_without_a_name_is_told_without_one() {
+    let test = [
+        node("Shape", &["x"], &["s"], &[]),
+        node("Gather", &["s", "last"], &["g"], &[]),
+        node("Equal", &["g", "one"], &["c"], &[]),
+    ];
+    let dropped = Attribute::Graph(vec![node("Squeeze", &["x", "axes"], &["t"], &[])], "t");
+    let kept = Attribute::Graph(vec![node("Identity", &["x"], &["e"], &[])], "e");
+    let mut chosen = node("If", &["c"], &["y"], &[("then_branch", dropped), ("else_branch", kept)]);
+    // The field of the name once more, empty.
+    chosen.extend([0x1a, 0]);
+    let nodes: Vec<Vec<u8>> = test.into_iter().chain([chosen]).collect();
+    let constants = [one_int("last", -1), one_int("one", 1), ints("axes", &[1])];
+    let file = model(17, &[input("x", 1, &["n", "k"])], &constants, &nodes, &["y"]);
+    prints(&file, "print(net(op.ones((2, 1))))\n", "[1. 1.]\n");
+    let r = run(&file, "print(net(op.ones((2, 3))))\n");
+    assert!(r.code == 1 && r.err.contains("holds") && !r.err.contains("holds ("), "{}", r.err);
+}
+
+#[test]
 fn loops_run_by_number_and_by_condition() {
     let body = || {
         Attribute::Body(

@@ -191,7 +191,8 @@ impl<'m> Pass<'m> {
             return Err("its branches give different types, and its condition depends on data".into());
         }
         if !same {
-            let why = format!("this model is translated for inputs of which {test} holds ({})", comment(node.name));
+            let name = if node.name.is_empty() { String::new() } else { format!(" ({})", comment(node.name)) };
+            let why = format!("this model is translated for inputs of which {test} holds{name}");
             self.body.lines.push(format!("assert {test}, {}", quoted(&why)));
             self.body.lines.append(&mut a.0);
             for (name, value) in node.outputs.iter().zip(a.1) {

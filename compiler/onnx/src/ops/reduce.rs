@@ -3,7 +3,7 @@
 use super::elementwise::{filled, same};
 use super::{Row, row};
 use crate::node::{No, Node, axes_text};
-use crate::value::{Int, Ints, Tensor, Value};
+use crate::value::{Int, Ints, Tensor, Value, tuple};
 use tessera_base::DType;
 use tessera_runtime::io::onnx::Attribute;
 
@@ -73,9 +73,48 @@ fn reduce(n: &mut Node, of: &str, name: &str, then: &str) -> Result<(), No> {
         let args;
         (args, rank) = reduced(n, &x, &axes);
         text = format!("op.{name}({of}{args})");
+        if let (Some(nothing), false) = (of_nothing(name, &x), real) {
+            text = where_some(n, &x, &axes, &text, &nothing);
+        }
     }
     let text = filled(then, &text, "");
     n.give(&if x.dtype.is_int() { format!("({text}).to({})", x.dtype) } else { text }, rank, x.dtype)
+}
+
+/// The largest, smallest, or sum of powers of no elements, of which no operator here gives one.
+fn of_nothing(name: &str, x: &Tensor) -> Option<String> {
+    let least = match name {
+        "max" | "logsumexp" => true,
+        "min" => false,
+        _ => return None,
+    };
+    let (low, high) = match (x.held.range(), x.dtype) {
+        (Some(range), _) => range,
+        (None, DType::Bool) => return Some(if least { "False" } else { "True" }.into()),
+        (None, DType::U8) => (0, 255),
+        (None, DType::I8) => (i8::MIN.into(), i8::MAX.into()),
+        (None, DType::I16) => (i16::MIN.into(), i16::MAX.into()),
+        (None, DType::I32) => (i32::MIN.into(), i32::MAX.into()),
+        (None, DType::I64) => (i64::MIN, i64::MAX),
+        _ => return Some(if least { "-math.inf" } else { "math.inf" }.into()),
+    };
+    Some(if least { low } else { high }.to_string())
+}
+
+/// What is reduced where there is something, else this: decided for the sizes of each call.
+fn where_some(n: &Node, x: &Tensor, axes: &[usize], text: &str, nothing: &str) -> String {
+    let open: Vec<Int> = axes.iter().map(|a| x.dim(*a)).filter(|d| d.known().is_none_or(|n| n == 0)).collect();
+    if open.is_empty() {
+        return text.into();
+    }
+    let keeps = n.int("keepdims", 1) != 0;
+    let left = |i: usize| match axes.contains(&i) {
+        true => keeps.then_some(Int::Known(1)),
+        false => Some(x.dim(i)),
+    };
+    let shape = tuple(&(0..x.rank).filter_map(left).collect::<Vec<_>>());
+    let some: Vec<String> = open.iter().map(|d| format!("{} > 0", d.text())).collect();
+    format!("{text} if {} else op.full({shape}, {nothing}, dtype={})", some.join(" and "), x.dtype)
 }
 
 /// The mean of ints is an int: without its fraction.

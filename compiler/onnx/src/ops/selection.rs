@@ -12,7 +12,11 @@ pub const ROWS: &[Row] = &[
             // The one element has no place along a dim; where it is 0 there is none.
             return Err("its argument is a number, whose place has no dims".into());
         }
-        n.give(&format!("op.stack(op.nonzero({}))", x.text), 2, DType::I64)
+        let y = n.bound(&format!("op.stack(op.nonzero({}))", x.text), 2, DType::I64)?;
+        // A row for each dim: turned over, each of its rows names one element.
+        let dims = i64::try_from(x.rank).map_err(|_| "its argument has too many dims")?;
+        n.result(0, Value::Tensor(Tensor { known: vec![dims, -1], ..y }));
+        Ok(())
     }),
     row("Compress", |n| {
         let (x, condition) = (n.tensor(0)?, n.tensor(1)?);

@@ -539,29 +539,33 @@ impl Tensor<'_> {
         if self.outside {
             return Err(format!("the elements of tensor `{}` lie in another file", self.key));
         }
-        let dims: Vec<u64> = self.dims.iter().map(|n| *n as u64).collect();
         let held = self.held();
         let bytes: Cow<[u8]> = match (self.raw, held) {
             (Some(raw), _) => raw.into(),
             (None, Held::Own) => self.listed(dtype).into(),
             (None, held) => held.listed(&self.ints).into(),
         };
-        if held != Held::Own {
-            let elems = self.elems().filter(|n| held.stored(*n) == Some(bytes.len() as u64));
-            return match elems {
-                Some(n) => Ok(held.widened(&bytes, n).into()),
-                None => Err(self.wrong_bytes(bytes.len(), held.name())),
-            };
+        self.counted(bytes.len())?;
+        match self.elems() {
+            Some(n) if held != Held::Own => Ok(held.widened(&bytes, n).into()),
+            _ => Ok(bytes),
         }
-        if bytes_of(dtype, &dims) != Some(bytes.len() as u64) {
-            return Err(self.wrong_bytes(bytes.len(), &dtype.to_string()));
-        }
-        Ok(bytes)
     }
 
-    fn wrong_bytes(&self, count: usize, of: &str) -> String {
+    /// Compares a number of bytes with the sizes.
+    fn counted(&self, count: usize) -> Result<(), String> {
+        let (dtype, held) = (self.dtype()?, self.held());
+        let (wanted, of) = if held == Held::Own {
+            let dims: Vec<u64> = self.dims.iter().map(|n| *n as u64).collect();
+            (bytes_of(dtype, &dims), dtype.to_string())
+        } else {
+            (self.elems().and_then(|n| held.stored(n)), held.name().to_owned())
+        };
+        if wanted == Some(count as u64) {
+            return Ok(());
+        }
         let sizes = self.dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-        format!("tensor `{}` has the sizes [{sizes}] and {count} bytes of {of}", self.key)
+        Err(format!("tensor `{}` has the sizes [{sizes}] and {count} bytes of {of}", self.shown_key()))
     }
 
     /// Elements that stand in a list of their own type, or of a wider one.
@@ -609,6 +613,9 @@ impl Tensor<'_> {
 /// Calls `use_it` with the file looked through. The file is memory-mapped meanwhile.
 pub fn with_file<T>(path: &Path, use_it: impl FnOnce(Model) -> Result<T, Fault>) -> Result<T, Fault> {
     let bad = |why: String| Fault::new(707, format!("`{}` is not a readable ONNX file: {why}", shown(path)));
+    if outside::is_stream(path) {
+        return Err(bad("it is no file on a disk".into()));
+    }
     let (reader, len) = files::open(path)?;
     if len == 0 {
         return Err(bad("it is empty".into()));

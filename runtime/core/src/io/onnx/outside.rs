@@ -69,9 +69,13 @@ pub fn beside(model: &Model, path: &Path) -> Result<Beside, Fault> {
             return Err(bad(format!("lies in one more file than {FILES_MAX}")));
         }
         let found = inside(path, location).map_err(bad)?;
+        let none = || bad(format!("lies in `{}`, which is empty or no file", shown(&found)));
+        if is_stream(&found) {
+            return Err(none());
+        }
         let (reader, len) = files::open(&found)?;
         if !reader.get_ref().metadata().is_ok_and(|m| m.is_file()) || len == 0 {
-            return Err(bad(format!("lies in `{}`, which is empty or no file", shown(&found))));
+            return Err(none());
         }
         // SAFETY: the mapping lives as long as the model that reads it; a file that shrinks meanwhile is the one
         // hazard of every memory mapping.
@@ -81,12 +85,17 @@ pub fn beside(model: &Model, path: &Path) -> Result<Beside, Fault> {
     Ok(Beside { maps })
 }
 
+/// Whether a path names what is no file on a disk, a pipe say: opening it may wait for ever.
+pub fn is_stream(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
 /// The file that a name stands for: below the folder of `path`, also where links lead elsewhere.
 fn inside(path: &Path, location: &str) -> Result<PathBuf, String> {
     let name = Path::new(location);
-    let plain = name.components().all(|c| matches!(c, Component::Normal(_)));
+    let plain = stays(name);
     // What separates names elsewhere is part of none here.
-    if location.is_empty() || !plain || location.contains(['\\', '\0', ':']) {
+    if !plain || location.contains(['\\', '\0', ':']) {
         return Err(format!("lies in `{}`, which is no name of a file beside it", shown(name)));
     }
     let found = path.parent().unwrap_or(Path::new("")).join(name);
@@ -103,6 +112,17 @@ fn inside(path: &Path, location: &str) -> Result<PathBuf, String> {
         true => Ok(found),
         false => Err(format!("lies in `{}`, a link that leads out of the folder", shown(name))),
     }
+}
+
+/// Whether a name is that of something in the folder, on the way there, too.
+fn stays(name: &Path) -> bool {
+    let down = |depth: usize, part| match part {
+        Component::Normal(_) => depth.checked_add(1),
+        Component::CurDir => Some(depth),
+        Component::ParentDir => depth.checked_sub(1),
+        Component::RootDir | Component::Prefix(_) => None,
+    };
+    name.components().try_fold(0, down).is_some_and(|depth| depth > 0)
 }
 
 /// Gives every tensor whose elements lie elsewhere its bytes.
@@ -163,5 +183,6 @@ fn in_tensor<'a>(t: &mut Tensor<'a>, beside: &'a Beside) -> Result<(), String> {
     };
     t.raw = Some(part);
     t.outside = false;
-    Ok(())
+    // Of elements without a counterpart it is not known how many bytes they have; they are refused where they are used.
+    if t.dtype().is_ok() { t.counted(part.len()) } else { Ok(()) }
 }
