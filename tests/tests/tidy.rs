@@ -273,7 +273,7 @@ const LARGEST_CYCLES: &[(&str, usize)] = &[
     ("compiler/graph", 1077),
     ("compiler/host", 2113),
     ("compiler/ide", 585),
-    ("compiler/infer", 22135),
+    ("compiler/infer", 22229),
     ("compiler/interpret", 1437),
     ("compiler/ir", 316),
     ("compiler/llvm", 4570),

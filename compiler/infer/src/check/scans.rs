@@ -171,7 +171,7 @@ impl Cx<'_> {
             return None;
         }
         let sizes = |t: &TensorType| at(t).map(|at| t.shape[at].clone());
-        let sizes: Vec<Size> = layouts::tensors(&xs.ty).iter().filter_map(|t| sizes(t)).collect();
+        let sizes: Vec<Size> = layouts::tensors(&xs.ty).iter().filter_map(sizes).collect();
         let known: Vec<i64> = sizes.iter().filter_map(Size::as_const).collect();
         if let Some([want, have]) = known.array_windows().find(|[a, b]| a != b) {
             let text =

@@ -251,8 +251,14 @@ impl Filling<'_> {
         let Cells::Numbers(dtype, data) = &mut self.cells else { return Ok(()) };
         match (*dtype, i64::try_from(n)) {
             (_, Ok(n)) => self.int(n),
-            (DType::F64, Err(_)) => Ok(data.extend((n as f64).to_le_bytes())),
-            (DType::F32, Err(_)) => Ok(data.extend((n as f32).to_le_bytes())),
+            (DType::F64, Err(_)) => {
+                data.extend((n as f64).to_le_bytes());
+                Ok(())
+            }
+            (DType::F32, Err(_)) => {
+                data.extend((n as f32).to_le_bytes());
+                Ok(())
+            }
             (dtype, Err(_)) => Err(self.no_number(&n, dtype)),
         }
     }
