@@ -210,7 +210,7 @@ impl Tracer<'_> {
     }
 
     /// The same structure with numbers as tensors.
-    fn as_tensors(&mut self, value: &Value, span: Span) -> Value {
+    pub(super) fn as_tensors(&mut self, value: &Value, span: Span) -> Value {
         self.rebuilt(value, &mut |t, leaf| {
             let id = Id(t.leaf_id(&leaf, span).0);
             let mut b = t.adder("", span);

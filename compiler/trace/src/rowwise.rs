@@ -21,13 +21,15 @@ impl Tracer<'_> {
             let mut made = vec![];
             for i in 0..trips {
                 let row = self.row_of_each(&rows, i, span);
-                made.push(self.turn_of(f, [row], span)?);
+                let value = self.turn_of(f, [row], span)?;
+                made.push(self.as_tensors(&value, span));
             }
             return self.stack(&made, span);
         }
         let nothing = Value::record(vec![]);
         let looped = self.over_rows(nothing.clone(), &rows, trips, span, &mut |t, _, row| {
-            Ok((nothing.clone(), t.turn_of(f, [row], span)?))
+            let value = t.turn_of(f, [row], span)?;
+            Ok((nothing.clone(), t.as_tensors(&value, span)))
         })?;
         Ok(looped.stacked)
     }

@@ -174,7 +174,7 @@ impl Tracer<'_> {
 
     fn pair(&mut self, f: &Callee, args: [Value; 2], span: Span) -> R<(Value, Value)> {
         match self.turn_of(f, args, span)? {
-            Value::Record(both) if both.len() == 2 => Ok((both[0].clone(), both[1].clone())),
+            Value::Record(both) if both.len() == 2 => Ok((both[0].clone(), self.as_tensors(&both[1], span))),
             other => Err(self.broken(span, "a pair (carry, y)", &other)),
         }
     }
