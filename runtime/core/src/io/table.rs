@@ -138,7 +138,7 @@ impl Read for Flow<'_> {
 
 /// Reads the rows of the columns that are asked for.
 ///
-/// A Parquet file is known by what it begins with, JSON lines by the name, and anything else is comma-separated text with a line
+/// A Parquet file is known by what it begins with (and is damaged where only its name says so), JSON lines by the name, and anything else is comma-separated text with a line
 /// of names. Of a file that has parts (no pipe, not packed) only what holds the rows is read.
 ///
 /// # Errors
@@ -186,7 +186,7 @@ impl Table {
 fn rows_of(path: &Path, opened: Opened, asked: &Asked, pool: &Pool) -> Result<(Columns, u64), Fault> {
     let wanted = described(asked.columns);
     let in_part = asked.rows != Rows::ALL;
-    if opened.begins_with(parquet::MAGIC) {
+    if is_parquet(path, &opened)? {
         let file = opened.file.try_clone().map_err(|e| files::read_fault(path, &e))?;
         let source = parquet::Source::open(path, file, opened.meta.len());
         let read = source.and_then(|s| Ok((s.read(path, &wanted, asked.missing, asked.rows, pool)?, s.rows())));
@@ -227,6 +227,17 @@ fn rows_of(path: &Path, opened: Opened, asked: &Asked, pool: &Pool) -> Result<(C
     Ok((read?, index.rows))
 }
 
+/// Whether a file is one of Parquet.
+///
+/// # Errors
+/// E0707 where only its name says so.
+fn is_parquet(path: &Path, opened: &Opened) -> Result<bool, Fault> {
+    match (opened.begins_with(parquet::MAGIC), asked::ending(path)) {
+        (false, asked::Ending::Parquet) => Err(parquet::damaged(&shown(path), "it does not begin with `PAR1`")),
+        (begins, _) => Ok(begins),
+    }
+}
+
 /// How many rows a table has. A file that has parts is gone through once, with little of it in memory.
 ///
 /// # Errors
@@ -236,7 +247,7 @@ pub fn count_rows(path: &Path, delimiter: u8) -> Result<u64, Fault> {
     if opened.meta.is_file() {
         unchanged::renew(path, State::of(&opened.meta));
     }
-    if opened.begins_with(parquet::MAGIC) {
+    if is_parquet(path, &opened)? {
         return Ok(parquet::Source::open(path, opened.file, opened.meta.len())?.rows());
     }
     let form = form(path, delimiter);

@@ -432,7 +432,8 @@ fn nested(all: &[Arc<ColumnDescriptor>], column: &Column, file: &str) -> Option<
     })
 }
 
-fn damaged(file: &str, why: &str) -> Fault {
+/// E0707 for a file that is none of Parquet.
+pub fn damaged(file: &str, why: &str) -> Fault {
     Fault::new(707, format!("`{file}` is not a readable Parquet file: {why}"))
 }
 
